@@ -1,0 +1,34 @@
+import { createReadStream, existsSync, readdirSync } from "node:fs";
+import { join, normalize, resolve } from "node:path";
+import type { Plugin } from "vite";
+
+/**
+ * Serves PyTorch's reference answers to tests in the browser: `/@reference/ops/NAME.json`,
+ * `/@reference/training/NAME`, and `/@reference/ops/` for the list of names. `RINGLET_REFERENCE` and
+ * `RINGLET_TRAINING_REFERENCE` put other folders of the same form in their place.
+ */
+export function serveReference(): Plugin {
+  const folders: Record<string, string> = {
+    ops: resolve(process.env.RINGLET_REFERENCE ?? "tests/reference/ops"),
+    training: resolve(process.env.RINGLET_TRAINING_REFERENCE ?? "tests/reference/training"),
+  };
+  return {
+    name: "ringlet-reference",
+    configureServer(server) {
+      server.middlewares.use("/@reference", (request, response) => {
+        const [, kind = "", name = ""] = decodeURIComponent((request.url ?? "").split("?")[0] ?? "").split("/");
+        const folder = folders[kind];
+        const path = folder ? normalize(join(folder, name)) : "";
+        if (!folder || !path.startsWith(folder) || !existsSync(path)) {
+          response.statusCode = 404;
+          response.end(`There is no reference ${kind}/${name}.`);
+        } else if (name === "") {
+          response.setHeader("content-type", "application/json");
+          response.end(JSON.stringify(readdirSync(folder).sort()));
+        } else {
+          createReadStream(path).pipe(response);
+        }
+      });
+    },
+  };
+}

@@ -1,0 +1,43 @@
+import { resolve } from "node:path";
+import { playwright } from "@vitest/browser-playwright";
+import { defineConfig } from "vitest/config";
+import { softwareGpuArguments } from "./scripts/browser.mjs";
+import { serveReference } from "./tests/serveReference.ts";
+
+const alias = { ringlet: resolve("src/index.ts") };
+
+export default defineConfig({
+  resolve: { alias },
+  test: {
+    projects: [
+      {
+        resolve: { alias },
+        test: {
+          name: "unit",
+          environment: "node",
+          include: ["{src,tests}/**/*.test.ts"],
+          exclude: ["**/*.browser.test.ts"],
+        },
+      },
+      {
+        resolve: { alias },
+        plugins: [serveReference()],
+        test: {
+          name: "browser",
+          include: ["{src,tests}/**/*.browser.test.ts"],
+          testTimeout: 120_000,
+          fileParallelism: false,
+          browser: {
+            enabled: true,
+            headless: true,
+            screenshotFailures: false,
+            instances: [{ browser: "chromium" }],
+            provider: playwright({
+              launchOptions: { executablePath: process.env.RINGLET_BROWSER ?? "", args: softwareGpuArguments },
+            }),
+          },
+        },
+      },
+    ],
+  },
+});
