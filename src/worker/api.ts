@@ -1,0 +1,76 @@
+import type { Prediction } from "../job/replica";
+import type { GpuDescription, JobSnapshot, Validation } from "../job/snapshot";
+import type { JobSpec } from "../job/spec";
+
+/** What a link carries: `?job=ID#SECRET`; the secret (128 bits, base64url) never reaches a server. */
+export interface JobAddress {
+  readonly job: string;
+  readonly secret: string;
+}
+
+export type GpuStatus =
+  | { readonly kind: "available"; readonly gpu: GpuDescription }
+  /** `message` says why there is no WebGPU and what to do about it. */
+  | { readonly kind: "unavailable"; readonly message: string };
+
+export interface MemberResult {
+  readonly id: string;
+  readonly rank: number | null;
+  /** SHA-256 of the flat weights as little-endian bytes, hex. */
+  readonly weightsHash: string;
+  readonly bytesSent: number;
+  readonly bytesReceived: number;
+  /** The parts of the bytes above that carried gradients, without frames' headers. */
+  readonly gradientBytesSent: number;
+  readonly gradientBytesReceived: number;
+  readonly samples: number;
+}
+
+/** One step as this member really computed it. */
+export interface AuditLine {
+  readonly step: number;
+  readonly member: string;
+  readonly rank: number;
+  readonly samples: readonly number[];
+}
+
+export interface TrainingResult {
+  readonly spec: JobSpec;
+  readonly steps: number;
+  readonly losses: readonly number[];
+  readonly validation: Validation | null;
+  readonly samplesPerSecond: number;
+  readonly stepMilliseconds: { readonly median: number; readonly p95: number };
+  readonly self: MemberResult;
+}
+
+/**
+ * What the page calls in its worker, over Comlink. One worker serves one job at a time. Every rejection's message is a
+ * sentence for the person.
+ */
+export interface RingletWorker {
+  gpu(): Promise<GpuStatus>;
+  /** Makes a job and starts training it here. */
+  create(spec: JobSpec, name: string): Promise<JobAddress>;
+  /**
+   * Connects to a running job to watch it. Rejects when the secret is missing or wrong, or when nobody runs the job
+   * any more (within 10 seconds).
+   */
+  open(address: JobAddress, name: string): Promise<void>;
+  /** From watching to training. */
+  join(): Promise<void>;
+  leave(): Promise<void>;
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  stop(): Promise<void>;
+  /** `callback` gets a snapshot now, at every change of phase or members, and about four times a second. */
+  subscribe(callback: (snapshot: JobSnapshot) => void): Promise<void>;
+  /** The current guesses for a handful of validation digits. */
+  predictions(): Promise<readonly Prediction[]>;
+  /** Safetensors with PyTorch's names. */
+  weights(): Promise<Uint8Array<ArrayBuffer>>;
+  /** CSV: step, loss, validation loss, validation accuracy, members, milliseconds. */
+  metricsCsv(): Promise<string>;
+  result(): Promise<TrainingResult>;
+  audit(): Promise<readonly AuditLine[]>;
+}
