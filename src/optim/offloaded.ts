@@ -17,7 +17,7 @@ export class OffloadedOptimizer {
   readonly #state: readonly Float32Array[];
   readonly #update: WasmUpdate;
   readonly #arguments: number[];
-  readonly #step = new Float32Array(1);
+  #steps = 0;
 
   /** @param length how many weights there are; `step` takes arrays of at least this length. */
   constructor(
@@ -52,12 +52,11 @@ export class OffloadedOptimizer {
         `The optimizer ${this.spec.name} was made for ${this.length} weights; it was given ${weights.length} weights ` +
           `and ${gradients.length} gradients.`,
       );
-    const step = (this.#step[0] ?? 0) + 1;
-    this.#step[0] = step;
+    this.#steps += 1;
     const values = this.#arguments;
     const arrays = 2 + this.#state.length;
     for (let index = 0; index < this.#scalars.length; index++)
-      values[arrays + 1 + index] = this.#scalars[index]?.(step, learningRate) ?? 0;
+      values[arrays + 1 + index] = this.#scalars[index]?.(this.#steps, learningRate) ?? 0;
     for (let start = 0; start < this.length; start += blockLength) {
       const count = Math.min(blockLength, this.length - start);
       this.#weights.set(weights.subarray(start, start + count));
@@ -72,18 +71,21 @@ export class OffloadedOptimizer {
     }
   }
 
+  /** How many steps were taken, those of a state that was loaded included. */
+  get steps(): number {
+    return this.#steps;
+  }
+
   /** The state as `stateLayout` orders it: views of the optimizer's own memory, to be copied before they are sent. */
-  state(): Float32Array[] {
-    return [this.#step, ...this.#state];
+  state(): readonly Float32Array[] {
+    return this.#state;
   }
 
   /** Takes over a state of the same layout, from another optimizer of the same kind or from the GPU's. */
-  loadState(state: readonly Float32Array[]): void {
-    checkState(this.spec, this.length, state);
-    this.state().forEach((array, index) => {
-      const given = state[index];
-      if (given) array.set(given);
-    });
+  loadState(state: readonly Float32Array[], steps: number): void {
+    checkState(this.spec, this.length, state, steps);
+    state.forEach((array, index) => void this.#state[index]?.set(array));
+    this.#steps = steps;
   }
 }
 

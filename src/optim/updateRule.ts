@@ -136,24 +136,22 @@ export interface StateArray {
   readonly length: number;
 }
 
-/**
- * The layout of the state that both implementations exchange: how many steps were taken (one value), then one array of
- * `length` values for each name in the rule's `state`.
- */
+/** The arrays of state for `length` weights, which every implementation keeps in this order. */
 export function stateLayout(spec: OptimizerSpec, length: number): StateArray[] {
-  return [{ name: "step", length: 1 }, ...updateRule(spec).state.map((name) => ({ name, length }))];
+  return updateRule(spec).state.map((name) => ({ name, length }));
 }
 
-/** @throws Error naming the array that doesn't fit the optimizer, or a step that is none. */
-export function checkState(spec: OptimizerSpec, length: number, state: readonly Float32Array[]): void {
+/** @throws Error naming the arrays that the optimizer has if these are others, or the steps if they are no count. */
+export function checkState(spec: OptimizerSpec, length: number, state: readonly Float32Array[], steps: number): void {
   const layout = stateLayout(spec, length);
   const fits = layout.every((array, index) => state[index]?.length === array.length) && state.length === layout.length;
   if (!fits) {
     const expected = layout.map(({ name, length }) => `${name} [${length}]`).join(", ");
     const got = state.map((array) => `[${array.length}]`).join(", ");
-    throw new Error(`The state of ${spec.name} is ${expected}; what was given has the lengths ${got || "of nothing"}.`);
+    throw new Error(
+      `The state of ${spec.name} is ${expected || "empty"}; the given arrays have the lengths ${got || "of none"}.`,
+    );
   }
-  const step = state[0]?.[0] ?? 0;
-  if (!Number.isInteger(step) || step < 0)
-    throw new Error(`The state of ${spec.name} must begin with the number of steps taken; it begins with ${step}.`);
+  if (!Number.isSafeInteger(steps) || steps < 0)
+    throw new Error(`The steps that ${spec.name} has taken must be a count; they are ${steps}.`);
 }
