@@ -1,0 +1,215 @@
+import { createServer as createHttpServer, type IncomingMessage, type Server } from "node:http";
+import { createServer as createHttpsServer } from "node:https";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { hostNames, networkAddresses, urlHost } from "./addresses";
+import { defaultCacheFolder } from "./cacheFolder";
+import { certificateNames, obtainCertificate } from "./certificate";
+import { type Handler, headerOf, inTurn, pathOf, readOnly, securityHeaders, send, sendJson } from "./http";
+import type { IceServer } from "./iceServers";
+import { type Bound, bindEach, listen } from "./listen";
+import { prepareMnist, serveMnist } from "./mnistAssets";
+import { packageVersion } from "./packageRoot";
+import { builtPages, developmentPages, type Pages } from "./pages";
+import { signalingPath, startSignaling } from "./signaling";
+import { startStun } from "./stun";
+
+export const defaultPorts = { http: 7373, https: 7374, stun: 7375 } as const;
+
+/** A page or script served besides Ringlet's own. */
+export interface ExtraPage {
+  /** Its media type, such as `text/javascript`. */
+  readonly type: string;
+  readonly body: string;
+}
+
+export interface ServerOptions {
+  /** HTTP for this machine only, at 127.0.0.1 and ::1; 0 lets the system choose. */
+  readonly port?: number;
+  /** HTTPS for other machines; 0 lets the system choose, and null serves this machine only. */
+  readonly httpsPort?: number | null;
+  /** STUN on UDP; for this machine only when there is no HTTPS. */
+  readonly stunPort?: number;
+  /** Where HTTPS and STUN listen; all of this machine's addresses when left out. */
+  readonly host?: string;
+  /** The pages as built, or from the sources with hot reload; or a folder of built pages. */
+  readonly source?: "built" | "development" | { readonly folder: string };
+  /** Pages by path, such as `/run/script.js`. They come before Ringlet's own. */
+  readonly pages?: Readonly<Record<string, ExtraPage>>;
+  /** STUN and TURN servers for the tabs, besides this server's own STUN. */
+  readonly iceServers?: readonly IceServer[];
+  /** Where the certificate and the compressed data set are kept. */
+  readonly cacheFolder?: string;
+  /** Gets a sentence for what the person at the terminal should know; stderr when left out. */
+  readonly warn?: (sentence: string) => void;
+}
+
+export interface RunningServer {
+  /** For browsers on this machine, such as `http://localhost:7373/`. */
+  readonly localUrl: string;
+  /** For browsers on other machines, likeliest first, such as `https://192.168.1.5:7374/`. */
+  readonly networkUrls: readonly string[];
+  /** PeerJS's `path`, at the same origin. */
+  readonly signalingPath: string;
+  readonly port: number;
+  readonly httpsPort: number | null;
+  readonly stunPort: number;
+  /** Ends everything, open connections included. */
+  close(): Promise<void>;
+}
+
+/** `GET /ringlet.json`: what a page needs to know of its server. */
+export interface ServerInfo {
+  readonly version: string;
+  readonly signalingPath: string;
+  readonly stunPort: number;
+  /** This server's STUN as the page reaches it, then what `RINGLET_ICE_SERVERS` names. */
+  readonly iceServers: readonly IceServer[];
+  /** The origin under which other machines find this server; null when they can't. */
+  readonly shareOrigin: string | null;
+}
+
+const loopback = ["127.0.0.1", "::1"];
+const everywhere = ["0.0.0.0", "::"];
+
+/**
+ * Starts Ringlet's server: pages, data set and signaling at one origin, over HTTP for this machine and HTTPS for
+ * others, and STUN.
+ *
+ * @throws ServerError when a port is taken, an address can't be bound or the page isn't built; nothing stays open then.
+ */
+export async function startServer(options: ServerOptions = {}): Promise<RunningServer> {
+  const {
+    port = defaultPorts.http,
+    httpsPort = defaultPorts.https,
+    stunPort = defaultPorts.stun,
+    source = "built",
+    cacheFolder = defaultCacheFolder(),
+    warn = (sentence: string) => console.error(sentence),
+  } = options;
+  const isShared = httpsPort !== null;
+  const publicHosts = options.host === undefined ? everywhere : [options.host];
+  const closers: (() => void | Promise<void>)[] = [];
+  const close = async () => {
+    // What was opened last goes first, so that nothing is called by what is still open.
+    while (closers.length > 0) await closers.pop()?.();
+  };
+
+  try {
+    const pages = await openPages(source);
+    closers.push(() => pages.close());
+    const signaling = startSignaling(warn);
+    closers.push(() => signaling.close());
+    const stun = await startStun(isShared ? publicHosts : loopback, stunPort);
+    closers.push(() => stun.close());
+
+    const mnist = prepareMnist(cacheFolder);
+    mnist.catch((error: unknown) => warn(error instanceof Error ? error.message : String(error)));
+
+    let addresses: readonly string[] = [];
+    let shareOrigins: readonly string[] = [];
+    const info = (request: IncomingMessage): ServerInfo => ({
+      version: packageVersion(),
+      signalingPath,
+      stunPort: stun.port,
+      iceServers: [...stunServers(request, addresses, stun.port), ...(options.iceServers ?? [])],
+      shareOrigin: shareOrigins[0] ?? null,
+    });
+    const handler = inTurn([
+      securityHeaders,
+      signaling.handler,
+      readOnly,
+      (request, response, next) => (pathOf(request) === "/ringlet.json" ? sendJson(response, info(request)) : next()),
+      serveMnist(mnist),
+      serveExtra(options.pages ?? {}),
+      pages.handler,
+    ]);
+    const prepare = (server: Server) => {
+      server.on("request", handler);
+      server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+        socket.on("error", () => socket.destroy());
+        if (signaling.upgrade(request, socket, head) || pages.upgrade(request, socket, head)) return;
+        socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n");
+      });
+      return server;
+    };
+
+    const http = await bindServers(loopback, port, "--port", () => prepare(createHttpServer()));
+    closers.push(() => http.close());
+    let https: Bound | null = null;
+    if (isShared) {
+      const names = [...certificateNames(), ...(options.host === undefined ? [] : [options.host])];
+      const pem = await obtainCertificate(cacheFolder, names);
+      https = await bindServers(publicHosts, httpsPort, "--https-port", () =>
+        prepare(createHttpsServer({ key: pem, cert: pem })),
+      );
+      closers.push(() => https?.close());
+      addresses = isEverywhere(options.host) ? networkAddresses() : [options.host];
+      const suffix = `:${https.port}`;
+      shareOrigins = addresses.map((address) => `https://${urlHost(address)}${suffix}`);
+    }
+    return {
+      localUrl: `http://localhost:${http.port}/`,
+      networkUrls: shareOrigins.map((origin) => `${origin}/`),
+      signalingPath,
+      port: http.port,
+      httpsPort: https?.port ?? null,
+      stunPort: stun.port,
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+const isEverywhere = (host: string | undefined): host is undefined => host === undefined;
+
+const openPages = async (source: NonNullable<ServerOptions["source"]>): Promise<Pages> => {
+  if (source === "development") return developmentPages([...hostNames(), ".local"]);
+  return source === "built" ? builtPages() : builtPages(source.folder);
+};
+
+/** A web server at each host, all on one port; closing one cuts off its connections, web sockets included. */
+function bindServers(hosts: readonly string[], port: number, option: string, create: () => Server): Promise<Bound> {
+  return bindEach(hosts, port, option, async (place) => {
+    const server = create();
+    const sockets = new Set<Socket>();
+    server.on("connection", (socket: Socket) => {
+      sockets.add(socket);
+      socket.once("close", () => sockets.delete(socket));
+    });
+    if (!(await listen(server, place))) return null;
+    const address = server.address();
+    return {
+      port: typeof address === "object" && address !== null ? address.port : place.port,
+      close: () =>
+        new Promise<void>((done) => {
+          server.close(() => done());
+          for (const socket of sockets) socket.destroy();
+        }),
+    };
+  });
+}
+
+/**
+ * This server's STUN, at the address by which the page reached it. A page of this machine gets the addresses by which
+ * others reach it: what STUN answers to those is of use to others.
+ */
+function stunServers(request: IncomingMessage, addresses: readonly string[], port: number): IceServer[] {
+  const asked = hostOf(headerOf(request.headers.host));
+  const own = addresses.includes(asked) || hostNames().includes(asked) ? [asked] : addresses.slice(0, 2);
+  return [{ urls: (own.length > 0 ? own : ["127.0.0.1"]).map((host) => `stun:${urlHost(host)}:${port}`) }];
+}
+
+/** The host in a Host header, without port or brackets. */
+const hostOf = (header = "") => header.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
+
+function serveExtra(pages: Readonly<Record<string, ExtraPage>>): Handler {
+  const byPath = new Map(Object.entries(pages));
+  return (request, response, next) => {
+    const page = byPath.get(pathOf(request));
+    if (page) send(response, 200, page.type.startsWith("text/") ? `${page.type}; charset=utf-8` : page.type, page.body);
+    else next();
+  };
+}
