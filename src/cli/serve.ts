@@ -42,7 +42,7 @@ Examples:
         httpsPort,
         stunPort,
         ...(host === undefined ? {} : { host }),
-        source: dev ? "development" : "built",
+        source: { kind: dev ? "development" : "built" },
         iceServers: iceServersFromEnvironment(),
       };
       const server = await startServer(options);

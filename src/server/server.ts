@@ -23,6 +23,12 @@ export interface ExtraPage {
   readonly body: string;
 }
 
+export type PageSource =
+  /** From `npm run build`. `folder` is dist/page when left out. */
+  | { readonly kind: "built"; readonly folder?: string }
+  /** From the sources, with hot reload. `root` is the folder of vite.config.ts, Ringlet's own when left out. */
+  | { readonly kind: "development"; readonly root?: string };
+
 export interface ServerOptions {
   /** HTTP for this machine only, at 127.0.0.1 and ::1; 0 lets the system choose. */
   readonly port?: number;
@@ -32,8 +38,8 @@ export interface ServerOptions {
   readonly stunPort?: number;
   /** Where HTTPS and STUN listen; all of this machine's addresses when left out. */
   readonly host?: string;
-  /** The pages as built, or from the sources with hot reload; or a folder of built pages. */
-  readonly source?: "built" | "development" | { readonly folder: string };
+  /** Ringlet's pages as they were built when left out. */
+  readonly source?: PageSource;
   /** Pages by path, such as `/run/script.js`. They come before Ringlet's own. */
   readonly pages?: Readonly<Record<string, ExtraPage>>;
   /** STUN and TURN servers for the tabs, besides this server's own STUN. */
@@ -83,7 +89,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
     port = defaultPorts.http,
     httpsPort = defaultPorts.https,
     stunPort = defaultPorts.stun,
-    source = "built",
+    source = { kind: "built" },
     cacheFolder = defaultCacheFolder(),
     warn = (sentence: string) => console.error(sentence),
   } = options;
@@ -96,15 +102,19 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
   };
 
   try {
+    const mnist = prepareMnist(cacheFolder);
+    // Pages that ask for the data set get the same sentence.
+    const prepared = mnist.then(
+      () => {},
+      (error: unknown) => warn(error instanceof Error ? error.message : String(error)),
+    );
+    closers.push(() => prepared);
     const pages = await openPages(source);
     closers.push(() => pages.close());
     const signaling = startSignaling(warn);
     closers.push(() => signaling.close());
     const stun = await startStun(isShared ? publicHosts : loopback, stunPort);
     closers.push(() => stun.close());
-
-    const mnist = prepareMnist(cacheFolder);
-    mnist.catch((error: unknown) => warn(error instanceof Error ? error.message : String(error)));
 
     let addresses: readonly string[] = [];
     let shareOrigins: readonly string[] = [];
@@ -144,8 +154,8 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
         prepare(createHttpsServer({ key: pem, cert: pem })),
       );
       closers.push(() => https?.close());
-      addresses = isEverywhere(options.host) ? networkAddresses() : [options.host];
       const suffix = `:${https.port}`;
+      addresses = options.host === undefined ? networkAddresses() : [options.host];
       shareOrigins = addresses.map((address) => `https://${urlHost(address)}${suffix}`);
     }
     return {
@@ -163,12 +173,14 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
   }
 }
 
-const isEverywhere = (host: string | undefined): host is undefined => host === undefined;
-
-const openPages = async (source: NonNullable<ServerOptions["source"]>): Promise<Pages> => {
-  if (source === "development") return developmentPages([...hostNames(), ".local"]);
-  return source === "built" ? builtPages() : builtPages(source.folder);
-};
+function openPages(source: PageSource): Promise<Pages> | Pages {
+  switch (source.kind) {
+    case "built":
+      return builtPages(source.folder);
+    case "development":
+      return developmentPages([...hostNames(), ".local"], source.root);
+  }
+}
 
 /** A web server at each host, all on one port; closing one cuts off its connections, web sockets included. */
 function bindServers(hosts: readonly string[], port: number, option: string, create: () => Server): Promise<Bound> {
