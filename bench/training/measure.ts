@@ -1,0 +1,43 @@
+import type { HeadlessBrowser } from "../../src/cli/tabs";
+import type { EngineName } from "./engine";
+import type { AdapterDescription, TrainingPlan, TrainingResult } from "./results";
+
+const plans = {
+  full: {
+    mlp: { warmUpSteps: 8, rounds: 12, stepsPerTurn: 3 },
+    cnn: { warmUpSteps: 3, rounds: 6, stepsPerTurn: 1 },
+  },
+  quick: {
+    mlp: { warmUpSteps: 3, rounds: 3, stepsPerTurn: 2 },
+    cnn: { warmUpSteps: 3, rounds: 2, stepsPerTurn: 1 },
+  },
+} as const;
+
+export async function describeAdapter(browser: HeadlessBrowser, url: string): Promise<AdapterDescription> {
+  const page = await browser.openTab(`${url}/bench/training.html`);
+  const description = await page.evaluate(() => window.trainingBench.describeAdapter());
+  await page.close();
+  return description;
+}
+
+/** MLP, then CNN, each in a fresh tab. */
+export async function measureTraining(
+  browser: HeadlessBrowser,
+  url: string,
+  quick: boolean,
+  engines: readonly EngineName[],
+  progress: (text: string) => void,
+): Promise<TrainingResult[]> {
+  const results: TrainingResult[] = [];
+  for (const workload of ["mlp", "cnn"] as const) {
+    const plan: TrainingPlan = { workload, engines, seed: 1, ...plans[quick ? "quick" : "full"][workload] };
+    const page = await browser.openTab(`${url}/bench/training.html`, async (tab) => {
+      tab.on("pageerror", (error) => progress(`The page failed: ${error.message}`));
+      await tab.exposeFunction("reportProgress", progress);
+    });
+    await page.waitForFunction(() => "trainingBench" in window, null, { timeout: 60_000 });
+    results.push(await page.evaluate((given) => window.trainingBench.train(given), plan));
+    await page.close();
+  }
+  return results;
+}

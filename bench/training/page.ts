@@ -1,0 +1,175 @@
+// The page that trains: all engines in one tab, each on a GPU device of its own, in turns.
+import { spread } from "../statistics";
+import {
+  combineCounts,
+  countDevices,
+  countsBetween,
+  type DeviceCounts,
+  deviceCounts,
+  liveDeviceBytes,
+} from "./countDevice";
+import type { EngineName, StartTraining, Training } from "./engine";
+import { type Batch, loadBatches } from "./mnistBatches";
+import type { AdapterDescription, EngineResult, TrainingPlan, TrainingResult } from "./results";
+import { batchSize, initialValues, workloads } from "./workloads";
+
+countDevices();
+
+const engines: Readonly<Record<EngineName, () => Promise<StartTraining>>> = {
+  ringlet: async () => (await import("./ringlet")).startRinglet,
+  tensorflow: async () => (await import("./tensorflow")).startTensorflow,
+  jax: async () => (await import("./jax")).startJax,
+};
+
+/** Losses of different engines must agree so far: rounding grows with the steps, a different computation shows at once. */
+const comparison = { steps: 8, tolerance: 1e-3 };
+
+class Contestant {
+  readonly losses: number[] = [];
+  readonly stepMilliseconds: number[] = [];
+  readonly turnMilliseconds: number[] = [];
+  firstStepMilliseconds = 0;
+  #warmUp: DeviceCounts | null = null;
+  #timed: DeviceCounts | null = null;
+  #liveBytes = 0;
+
+  private constructor(
+    readonly engine: EngineName,
+    readonly training: Training,
+    private readonly before: { counts: DeviceCounts; liveBytes: number },
+  ) {}
+
+  static async start(engine: EngineName, start: () => Promise<Training>): Promise<Contestant> {
+    const before = { counts: deviceCounts(), liveBytes: liveDeviceBytes() };
+    return new Contestant(engine, await start(), before);
+  }
+
+  async warmUp(batches: readonly Batch[]): Promise<void> {
+    for (const batch of batches) {
+      const milliseconds = await this.#step(batch);
+      if (this.losses.length === 1) this.firstStepMilliseconds = milliseconds;
+    }
+    this.#warmUp = countsBetween(this.before.counts, deviceCounts());
+    this.#liveBytes = liveDeviceBytes() - this.before.liveBytes;
+  }
+
+  async turn(batches: readonly Batch[]): Promise<void> {
+    const before = deviceCounts();
+    const liveBefore = liveDeviceBytes();
+    let total = 0;
+    for (const batch of batches) {
+      const milliseconds = await this.#step(batch);
+      this.stepMilliseconds.push(milliseconds);
+      total += milliseconds;
+    }
+    this.turnMilliseconds.push(total / batches.length);
+    const counts = countsBetween(before, deviceCounts());
+    this.#timed = this.#timed ? combineCounts(this.#timed, counts, (x, y) => x + y) : counts;
+    this.#liveBytes += liveDeviceBytes() - liveBefore;
+  }
+
+  result(): EngineResult {
+    if (!this.#warmUp || !this.#timed) throw new Error("An engine's result was asked for before it ran.");
+    const steps = spread(this.stepMilliseconds);
+    return {
+      engine: this.engine,
+      firstStepMilliseconds: this.firstStepMilliseconds,
+      stepMilliseconds: steps,
+      stepsPerSecond: 1000 / steps.median,
+      warmUpCounts: this.#warmUp,
+      countsPerStep: combineCounts(this.#timed, this.#timed, (total) => total / steps.count),
+      liveBytes: this.#liveBytes,
+      losses: this.losses,
+    };
+  }
+
+  async #step(batch: Batch): Promise<number> {
+    const start = performance.now();
+    const loss = await this.training.step(batch);
+    await this.training.device.queue.onSubmittedWorkDone();
+    const milliseconds = performance.now() - start;
+    this.losses.push(loss);
+    return milliseconds;
+  }
+}
+
+async function train(plan: TrainingPlan, progress: (text: string) => void): Promise<TrainingResult> {
+  const workload = workloads[plan.workload];
+  const initial = initialValues(workload, plan.seed);
+  const batches = await loadBatches(plan.warmUpSteps + plan.rounds * plan.stepsPerTurn, batchSize);
+  const contestants: Contestant[] = [];
+  for (const engine of plan.engines) {
+    progress(`${engine} warms up`);
+    const start = await engines[engine]();
+    const contestant = await Contestant.start(engine, () => start(plan.workload, initial));
+    await contestant.warmUp(batches.slice(0, plan.warmUpSteps));
+    contestants.push(contestant);
+  }
+  for (let round = 0; round < plan.rounds; round += 1) {
+    progress(`round ${round + 1} of ${plan.rounds}`);
+    const first = plan.warmUpSteps + round * plan.stepsPerTurn;
+    for (const contestant of contestants) await contestant.turn(batches.slice(first, first + plan.stepsPerTurn));
+  }
+
+  const comparedSteps = Math.min(comparison.steps, batches.length);
+  const largestLossDifference = lossDifference(contestants, comparedSteps);
+  if (!(largestLossDifference <= comparison.tolerance)) {
+    const curves = contestants.map(({ engine, losses }) => `${engine}: ${losses.slice(0, comparedSteps).join(", ")}`);
+    throw new Error(
+      `The engines don't compute the same ${plan.workload}: their losses differ by ${largestLossDifference}.\n${curves.join("\n")}`,
+    );
+  }
+  const ringlet = contestants.find(({ engine }) => engine === "ringlet");
+  return {
+    workload: plan.workload,
+    description: workload.description,
+    batchSize,
+    multiplyAddsPerStep: workload.multiplyAdds,
+    parameters: [...initial.values()].reduce((total, values) => total + values.length, 0),
+    engines: contestants.map((contestant) => contestant.result()),
+    largestLossDifference,
+    comparedSteps,
+    ratios: contestants
+      .filter((contestant) => ringlet && contestant !== ringlet)
+      .map(({ engine, turnMilliseconds }) => ({
+        engine,
+        ratio: spread(turnMilliseconds.map((time, round) => time / (ringlet?.turnMilliseconds[round] ?? Number.NaN))),
+      })),
+  };
+}
+
+function lossDifference(contestants: readonly Contestant[], steps: number): number {
+  const [reference, ...others] = contestants;
+  let largest = 0;
+  for (const { losses } of others)
+    for (let step = 0; step < steps; step += 1) {
+      const expected = reference!.losses[step]!;
+      const difference = Math.abs(losses[step]! - expected) / Math.abs(expected);
+      // NaN, which no comparison finds, must not pass.
+      largest = difference <= largest ? largest : difference;
+    }
+  return largest;
+}
+
+async function describeAdapter(): Promise<AdapterDescription> {
+  const adapter = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
+  if (!adapter) throw new Error("This browser offers no WebGPU adapter.");
+  const { vendor, architecture, description, isFallbackAdapter } = adapter.info;
+  return { vendor, architecture, description, isFallbackAdapter };
+}
+
+declare global {
+  interface Window {
+    trainingBench: {
+      describeAdapter(): Promise<AdapterDescription>;
+      train(plan: TrainingPlan): Promise<TrainingResult>;
+    };
+    /** Set by the program that drives this page. */
+    reportProgress(text: string): Promise<void>;
+  }
+}
+
+window.trainingBench = {
+  describeAdapter,
+  train: (plan) => train(plan, (text) => void window.reportProgress(`${plan.workload}: ${text}`)),
+};
