@@ -1,9 +1,10 @@
 import { useMemo } from "preact/hooks";
 import type uPlot from "uplot";
+import type { JobSpec } from "../job/spec";
 import { formatCount, formatLoss, formatPercent } from "./format";
 import { Plot } from "./Plot";
 import { stepPlotOptions } from "./plotOptions";
-import { snapshot } from "./state";
+import { lossVersion, snapshot } from "./state";
 import { themeColor } from "./theme";
 
 function build(readout: (text: string) => void) {
@@ -28,19 +29,33 @@ function build(readout: (text: string) => void) {
   });
 }
 
+const firstAt = (spec: JobSpec | undefined): string =>
+  spec === undefined || spec.validateEvery === 0 || spec.validateEvery > spec.steps
+    ? "Measured at the end"
+    : `First measured after step ${formatCount(spec.validateEvery)}`;
+
 /** The share of validation digits read rightly, at each validation. */
 export function AccuracyChart() {
   const validations = snapshot.value?.validations;
-  const count = validations?.length ?? 0;
-  // Snapshots carry all validations every time; the number of them says when there is something new.
+  const version = lossVersion.value;
   const data = useMemo((): uPlot.AlignedData => {
+    // The axis of steps grows with every step, as the loss's does.
+    void version;
     const known = validations ?? [];
     return [known.map((validation) => validation.step), known.map((validation) => validation.accuracy)];
-  }, [count]);
+  }, [version, validations]);
   const last = validations?.at(-1);
   const summary =
     last === undefined
       ? "Validation accuracy: not measured yet."
       : `Validation accuracy: ${formatPercent(last.accuracy, 1)} at step ${formatCount(last.step)}.`;
-  return <Plot title="Validation accuracy" build={build} data={data} height={150} summary={summary} />;
+  return (
+    <Plot
+      title="Validation accuracy"
+      build={build}
+      data={data}
+      summary={summary}
+      empty={last === undefined ? firstAt(snapshot.value?.spec) : null}
+    />
+  );
 }

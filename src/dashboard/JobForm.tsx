@@ -13,8 +13,8 @@ import { start } from "./session";
 import { busy, gpu } from "./state";
 
 const modelHints = {
-  cnn: "Convolutions: slower, more accurate, the one that more GPUs help most",
-  mlp: "Dense layers: small and quick",
+  cnn: "More accurate; more GPUs help it most",
+  mlp: "Small and quick",
 } as const;
 const optimizers: readonly OptimizerName[] = ["sgd", "adam", "adamw"];
 
@@ -88,28 +88,34 @@ export function JobForm() {
       </fieldset>
 
       <div class="fields">
-        {number("batch", "Samples a step, shared among all")}
-        {number("steps")}
-        <Field id="optimizer" label="Optimizer">
-          <select
-            id="optimizer"
-            name="optimizer"
-            value={draft.value.optimizer}
-            onChange={(event) => {
-              const chosen = optimizers.find((name) => name === event.currentTarget.value);
-              if (chosen !== undefined) draft.value = withOptimizer(draft.value, chosen);
-            }}
-          >
-            {optimizers.map((name) => (
-              <option key={name} value={name}>
-                {name === "sgd" ? "SGD with momentum" : optimizerLabels[name]}
-              </option>
-            ))}
-          </select>
-        </Field>
+        <div class="wide">
+          <Field id="optimizer" label="Optimizer">
+            <select
+              id="optimizer"
+              name="optimizer"
+              value={draft.value.optimizer}
+              onChange={(event) => {
+                const chosen = optimizers.find((name) => name === event.currentTarget.value);
+                if (chosen !== undefined) draft.value = withOptimizer(draft.value, chosen);
+              }}
+            >
+              {optimizers.map((name) => (
+                <option key={name} value={name}>
+                  {name === "sgd" ? "SGD with momentum" : optimizerLabels[name]}
+                </option>
+              ))}
+            </select>
+          </Field>
+        </div>
         {number("learningRate")}
-        {number("seed", "The same seed gives the same curve")}
+        {number("batch")}
+        {number("steps")}
+        {number("seed")}
       </div>
+
+      <p class="hint">
+        A batch is shared out among all members, and a seed gives the same curve however many there are.
+      </p>
 
       <AdvancedFields
         draft={draft}

@@ -39,5 +39,13 @@ export function LossChart() {
     version === 0
       ? "Training loss: no step yet."
       : `Training loss: ${formatLoss(losses.smoothed(last))} after ${formatCount(version)} steps, ${formatLoss(losses.raw(0))} at the first.`;
-  return <Plot title="Training loss" build={build} data={data} height={270} summary={summary} />;
+  return (
+    <Plot
+      title="Training loss"
+      build={build}
+      data={data}
+      summary={summary}
+      empty={version === 0 ? "Drawn from the first step on" : null}
+    />
+  );
 }

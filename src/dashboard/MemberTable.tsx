@@ -57,7 +57,9 @@ function MemberRow({ member }: { readonly member: MemberView }) {
   return (
     <tr data-testid="member" data-member-id={member.id} data-rank={member.rank ?? ""} data-state={member.state}>
       <td class="rank">
-        <span class={`rankDisc member${colorOf(member.id)} ${member.state}`}>{member.rank ?? unknown}</span>
+        <span class={`rankDisc member${colorOf(member.id)} ${member.state}`}>
+          <span>{member.rank ?? unknown}</span>
+        </span>
       </td>
       <th scope="row">
         <span class="memberName">{member.name}</span>

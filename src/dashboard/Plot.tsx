@@ -6,14 +6,21 @@ interface PlotProps {
   /** Called again when the colour scheme changes; must not change otherwise. */
   readonly build: (readout: (text: string) => void) => Omit<uPlot.Options, "width" | "height">;
   readonly data: uPlot.AlignedData;
-  readonly height: number;
   readonly title: string;
   /** What the curve shows, for those who don't see it. */
   readonly summary: string;
+  /** What stands in place of the curve while there is none. */
+  readonly empty: string | null;
 }
 
-/** A curve that fills its container's width, with the values under the pointer next to its title. */
-export function Plot({ build, data, height, title, summary }: PlotProps) {
+/** Never nothing, which uPlot can't draw on. */
+const sizeOf = (element: HTMLElement) => ({
+  width: Math.max(1, element.clientWidth),
+  height: Math.max(1, element.clientHeight),
+});
+
+/** A curve that fills its container, with the values under the pointer next to its title. */
+export function Plot({ build, data, title, summary, empty }: PlotProps) {
   const holder = useRef<HTMLDivElement>(null);
   const readout = useRef<HTMLParagraphElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -28,19 +35,23 @@ export function Plot({ build, data, height, title, summary }: PlotProps) {
     const say = (text: string) => {
       if (readout.current !== null) readout.current.textContent = text;
     };
-    const made = new uPlot({ ...build(say), width: target.clientWidth, height }, latest.current, target);
-    plot.current = made;
     const observer = new ResizeObserver(() => {
-      if (target.clientWidth > 0 && target.clientWidth !== made.width)
-        made.setSize({ width: target.clientWidth, height });
+      const made = plot.current;
+      const size = sizeOf(target);
+      if (made !== null && (size.width !== made.width || size.height !== made.height)) made.setSize(size);
     });
-    observer.observe(target);
+    // Each plot in a task of its own, so that a page with several appears without a hitch.
+    const timer = setTimeout(() => {
+      plot.current = new uPlot({ ...build(say), ...sizeOf(target) }, latest.current, target);
+      observer.observe(target);
+    });
     return () => {
+      clearTimeout(timer);
       observer.disconnect();
-      made.destroy();
+      plot.current?.destroy();
       plot.current = null;
     };
-  }, [build, height, scheme]);
+  }, [build, scheme]);
 
   useEffect(() => plot.current?.setData(data), [data]);
 
@@ -50,7 +61,9 @@ export function Plot({ build, data, height, title, summary }: PlotProps) {
         <h2>{title}</h2>
         <p class="readout" ref={readout} />
       </div>
-      <div ref={holder} class="plotCanvas" role="img" aria-label={summary} style={{ height }} />
+      <div ref={holder} class="plotCanvas" role="img" aria-label={summary}>
+        {empty !== null && <p class="plotEmpty">{empty}</p>}
+      </div>
     </section>
   );
 }

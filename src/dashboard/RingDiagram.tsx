@@ -2,11 +2,12 @@ import { formatMegabytesPerSecond, formatPercent, plural } from "./format";
 import { arcBetween, discRadius, pointOn } from "./ringGeometry";
 import { colorOf, members, ring } from "./state";
 
-const circle = { x: 220, y: 165, radius: 102 };
-/** More names than this would overlap; the table has them all. */
-const namesUpTo = 10;
+const circle = { x: 170, y: 160, radius: 104 };
+/** Characters of a name that fit beside its neighbours; the table has the names in full. */
+const nameLength = (members: number): number => (members <= 4 ? 17 : members <= 6 ? 10 : 0);
 
-const shorten = (name: string): string => (name.length > 17 ? `${name.slice(0, 16)}…` : name);
+const shorten = (name: string, length: number): string =>
+  name.length > length ? `${name.slice(0, length - 1).trimEnd()}…` : name;
 
 /** The members in ring order; gradients go round along the arrows. */
 export function RingDiagram() {
@@ -19,7 +20,7 @@ export function RingDiagram() {
   return (
     <section class="ringPanel panel">
       <h2>Ring</h2>
-      <svg class="ring" viewBox="0 0 440 330" role="img" aria-label={summary}>
+      <svg class="ring" viewBox="0 0 340 320" role="img" aria-label={summary}>
         <defs>
           <marker
             id="arrow"
@@ -52,24 +53,17 @@ export function RingDiagram() {
         {present.map((member, at) => {
           const center = pointOn(circle, at / count);
           const radius = discRadius(member.share, count);
-          const label = pointOn({ ...circle, radius: circle.radius + radius + 12 }, at / count);
-          const sideways = label.x - circle.x;
-          const anchor = Math.abs(sideways) < 20 ? "middle" : sideways > 0 ? "start" : "end";
+          const above = center.y < circle.y - 1;
+          const room = nameLength(count);
           return (
             <g key={member.id} class={`ringMember member${colorOf(member.id)} ${member.state}`}>
               <circle cx={center.x} cy={center.y} r={radius} />
               <text class="ringRank" x={center.x} y={center.y} dy="0.36em">
                 {member.rank}
               </text>
-              {count <= namesUpTo && (
-                <text
-                  class="ringName"
-                  x={label.x}
-                  y={label.y}
-                  dy={label.y < circle.y - 60 ? "-0.1em" : "0.6em"}
-                  text-anchor={anchor}
-                >
-                  {member.self ? "you" : shorten(member.name)}
+              {room > 0 && (
+                <text class="ringName" x={center.x} y={above ? center.y - radius - 8 : center.y + radius + 20}>
+                  {member.self ? "you" : shorten(member.name, room)}
                 </text>
               )}
             </g>

@@ -1,7 +1,7 @@
 import { decimate } from "./decimate";
 
 /** Part of the smoothed curve that the past keeps at each step. */
-const memory = 0.9;
+const memory = 0.85;
 
 export interface LossCurve {
   /** Steps, counted from 1. */

@@ -14,5 +14,8 @@ window.addEventListener("unhandledrejection", (event) => reportUncaught(event.re
 window.addEventListener("beforeunload", warnLoneMember);
 // Another link pasted over this one: a job's tab starts anew.
 window.addEventListener("hashchange", () => window.location.reload());
-render(<App />, root);
-void begin();
+// In a task of its own: reading the scripts and drawing the page would together hold up the browser.
+setTimeout(() => {
+  render(<App />, root);
+  void begin();
+});
