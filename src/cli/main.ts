@@ -25,8 +25,8 @@ function asSentence(text: string): string {
   const words = text
     .replace(/^error: /, "")
     .replace(/\s+/g, " ")
-    .trim()
-    .replace(/\.$/, "");
+    .replace(/\. ([A-Z])/g, (_, letter: string) => `, ${letter.toLowerCase()}`)
+    .replace(/\.? ?$/, "");
   const [what = "", suggestion] = words.split(" (Did you mean ");
   const hint = suggestion ? `did you mean ${suggestion.replace(/\?\)$/, "")}?` : "see --help.";
   return `${what.charAt(0).toUpperCase()}${what.slice(1)}: ${hint}\n`;

@@ -12,7 +12,7 @@ export function banner(server: Pick<RunningServer, "localUrl" | "networkUrls">, 
     lines.push(
       ...qrCode(best, isTerminal),
       "",
-      "Other machines' browsers warn of the certificate once, since this machine made it itself: go on from there.",
+      `Other machines' browsers warn once, since this machine made its certificate itself: choose "Advanced", then proceed.`,
     );
   }
   lines.push("Stop with Ctrl+C.");

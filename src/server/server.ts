@@ -1,18 +1,14 @@
-import { createServer as createHttpServer, type IncomingMessage, type Server } from "node:http";
-import { createServer as createHttpsServer } from "node:https";
-import type { Socket } from "node:net";
-import type { Duplex } from "node:stream";
-import { hostNames, networkAddresses, urlHost } from "./addresses";
+import type { IncomingMessage } from "node:http";
+import { deferred } from "../base/deferred";
+import { hostNames, urlHost } from "./addresses";
 import { defaultCacheFolder } from "./cacheFolder";
-import { certificateNames, obtainCertificate } from "./certificate";
 import { type Handler, headerOf, inTurn, pathOf, readOnly, securityHeaders, send, sendJson } from "./http";
 import type { IceServer } from "./iceServers";
-import { type Bound, bindEach, listen } from "./listen";
 import { prepareMnist, serveMnist } from "./mnistAssets";
 import { packageVersion } from "./packageRoot";
 import { builtPages, developmentPages, type Pages } from "./pages";
+import { type Application, openPorts, type Ports } from "./ports";
 import { signalingPath, startSignaling } from "./signaling";
-import { startStun } from "./stun";
 
 export const defaultPorts = { http: 7373, https: 7374, stun: 7375 } as const;
 
@@ -60,7 +56,7 @@ export interface RunningServer {
   readonly port: number;
   readonly httpsPort: number | null;
   readonly stunPort: number;
-  /** Ends everything, open connections included. */
+  /** Ends everything, open connections included; a second call awaits the first. */
   close(): Promise<void>;
 }
 
@@ -75,9 +71,6 @@ export interface ServerInfo {
   readonly shareOrigin: string | null;
 }
 
-const loopback = ["127.0.0.1", "::1"];
-const everywhere = ["0.0.0.0", "::"];
-
 /**
  * Starts Ringlet's server: pages, data set and signaling at one origin, over HTTP for this machine and HTTPS for
  * others, and STUN.
@@ -89,43 +82,35 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
     port = defaultPorts.http,
     httpsPort = defaultPorts.https,
     stunPort = defaultPorts.stun,
-    source = { kind: "built" },
+    host,
     cacheFolder = defaultCacheFolder(),
     warn = (sentence: string) => console.error(sentence),
   } = options;
-  const isShared = httpsPort !== null;
-  const publicHosts = options.host === undefined ? everywhere : [options.host];
-  const closers: (() => void | Promise<void>)[] = [];
-  const close = async () => {
-    // What was opened last goes first, so that nothing is called by what is still open.
-    while (closers.length > 0) await closers.pop()?.();
-  };
+  // The ports come first, so that a taken one is told before anything slow begins.
+  const application = deferred<Application>();
+  const ports = await openPorts({ port, httpsPort, stunPort, host, cacheFolder }, application.promise);
+  const pages = await openPages(options.source ?? { kind: "built" }).catch(async (error: unknown) => {
+    await ports.close();
+    throw error;
+  });
+  const signaling = startSignaling(warn);
+  const mnist = prepareMnist(cacheFolder);
+  // Pages that ask for the data set get the same sentence.
+  const prepared = mnist.then(
+    () => {},
+    (error: unknown) => warn(error instanceof Error ? error.message : String(error)),
+  );
 
-  try {
-    const mnist = prepareMnist(cacheFolder);
-    // Pages that ask for the data set get the same sentence.
-    const prepared = mnist.then(
-      () => {},
-      (error: unknown) => warn(error instanceof Error ? error.message : String(error)),
-    );
-    closers.push(() => prepared);
-    const pages = await openPages(source);
-    closers.push(() => pages.close());
-    const signaling = startSignaling(warn);
-    closers.push(() => signaling.close());
-    const stun = await startStun(isShared ? publicHosts : loopback, stunPort);
-    closers.push(() => stun.close());
-
-    let addresses: readonly string[] = [];
-    let shareOrigins: readonly string[] = [];
-    const info = (request: IncomingMessage): ServerInfo => ({
-      version: packageVersion(),
-      signalingPath,
-      stunPort: stun.port,
-      iceServers: [...stunServers(request, addresses, stun.port), ...(options.iceServers ?? [])],
-      shareOrigin: shareOrigins[0] ?? null,
-    });
-    const handler = inTurn([
+  const origins = ports.addresses.map((address) => `https://${urlHost(address)}:${ports.https}`);
+  const info = (request: IncomingMessage): ServerInfo => ({
+    version: packageVersion(),
+    signalingPath,
+    stunPort: ports.stun,
+    iceServers: [stunServer(request, ports), ...(options.iceServers ?? [])],
+    shareOrigin: origins[0] ?? null,
+  });
+  application.resolve({
+    handle: inTurn([
       securityHeaders,
       signaling.handler,
       readOnly,
@@ -133,47 +118,35 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
       serveMnist(mnist),
       serveExtra(options.pages ?? {}),
       pages.handler,
-    ]);
-    const prepare = (server: Server) => {
-      server.on("request", handler);
-      server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-        socket.on("error", () => socket.destroy());
-        if (signaling.upgrade(request, socket, head) || pages.upgrade(request, socket, head)) return;
-        socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n");
-      });
-      return server;
-    };
+    ]),
+    upgrade(request, socket, head) {
+      if (signaling.upgrade(request, socket, head) || pages.upgrade(request, socket, head)) return;
+      socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n");
+    },
+  });
 
-    const http = await bindServers(loopback, port, "--port", () => prepare(createHttpServer()));
-    closers.push(() => http.close());
-    let https: Bound | null = null;
-    if (isShared) {
-      const names = [...certificateNames(), ...(options.host === undefined ? [] : [options.host])];
-      const pem = await obtainCertificate(cacheFolder, names);
-      https = await bindServers(publicHosts, httpsPort, "--https-port", () =>
-        prepare(createHttpsServer({ key: pem, cert: pem })),
-      );
-      closers.push(() => https?.close());
-      const suffix = `:${https.port}`;
-      addresses = options.host === undefined ? networkAddresses() : [options.host];
-      shareOrigins = addresses.map((address) => `https://${urlHost(address)}${suffix}`);
-    }
-    return {
-      localUrl: `http://localhost:${http.port}/`,
-      networkUrls: shareOrigins.map((origin) => `${origin}/`),
-      signalingPath,
-      port: http.port,
-      httpsPort: https?.port ?? null,
-      stunPort: stun.port,
-      close,
-    };
-  } catch (error) {
-    await close();
-    throw error;
-  }
+  const end = async () => {
+    await ports.close();
+    signaling.close();
+    await pages.close();
+    await prepared;
+  };
+  let ended: Promise<void> | null = null;
+  return {
+    localUrl: `http://localhost:${ports.http}/`,
+    networkUrls: origins.map((origin) => `${origin}/`),
+    signalingPath,
+    port: ports.http,
+    httpsPort: ports.https,
+    stunPort: ports.stun,
+    close: () => {
+      ended ??= end();
+      return ended;
+    },
+  };
 }
 
-function openPages(source: PageSource): Promise<Pages> | Pages {
+async function openPages(source: PageSource): Promise<Pages> {
   switch (source.kind) {
     case "built":
       return builtPages(source.folder);
@@ -182,36 +155,14 @@ function openPages(source: PageSource): Promise<Pages> | Pages {
   }
 }
 
-/** A web server at each host, all on one port; closing one cuts off its connections, web sockets included. */
-function bindServers(hosts: readonly string[], port: number, option: string, create: () => Server): Promise<Bound> {
-  return bindEach(hosts, port, option, async (place) => {
-    const server = create();
-    const sockets = new Set<Socket>();
-    server.on("connection", (socket: Socket) => {
-      sockets.add(socket);
-      socket.once("close", () => sockets.delete(socket));
-    });
-    if (!(await listen(server, place))) return null;
-    const address = server.address();
-    return {
-      port: typeof address === "object" && address !== null ? address.port : place.port,
-      close: () =>
-        new Promise<void>((done) => {
-          server.close(() => done());
-          for (const socket of sockets) socket.destroy();
-        }),
-    };
-  });
-}
-
 /**
  * This server's STUN, at the address by which the page reached it. A page of this machine gets the addresses by which
  * others reach it: what STUN answers to those is of use to others.
  */
-function stunServers(request: IncomingMessage, addresses: readonly string[], port: number): IceServer[] {
+function stunServer(request: IncomingMessage, { addresses, stun }: Ports): IceServer {
   const asked = hostOf(headerOf(request.headers.host));
   const own = addresses.includes(asked) || hostNames().includes(asked) ? [asked] : addresses.slice(0, 2);
-  return [{ urls: (own.length > 0 ? own : ["127.0.0.1"]).map((host) => `stun:${urlHost(host)}:${port}`) }];
+  return { urls: (own.length > 0 ? own : ["127.0.0.1"]).map((host) => `stun:${urlHost(host)}:${stun}`) };
 }
 
 /** The host in a Host header, without port or brackets. */
