@@ -1,3 +1,4 @@
+import type { Page } from "playwright-core";
 import type { HeadlessBrowser } from "../../src/cli/tabs";
 import type { EngineName } from "./engine";
 import type { AdapterDescription, TrainingPlan, TrainingResult } from "./results";
@@ -13,11 +14,23 @@ const plans = {
   },
 } as const;
 
-export async function describeAdapter(browser: HeadlessBrowser, url: string): Promise<AdapterDescription> {
-  const page = await browser.openTab(`${url}/bench/training.html`);
-  const description = await page.evaluate(() => window.trainingBench.describeAdapter());
+export interface BrowserDescription {
+  readonly version: string;
+  readonly adapter: AdapterDescription;
+}
+
+export async function describeBrowser(browser: HeadlessBrowser, url: string): Promise<BrowserDescription> {
+  const page = await openTab(browser, url);
+  const adapter = await page.evaluate(() => window.trainingBench.describeAdapter());
+  const version = page.context().browser()?.version() ?? "of unknown version";
   await page.close();
-  return description;
+  return { version, adapter };
+}
+
+async function openTab(browser: HeadlessBrowser, url: string, prepare?: (page: Page) => Promise<void>): Promise<Page> {
+  const page = await browser.openTab(`${url}/bench/training.html`, prepare);
+  await page.waitForFunction(() => "trainingBench" in window, null, { timeout: 60_000 });
+  return page;
 }
 
 /** MLP, then CNN, each in a fresh tab. */
@@ -31,11 +44,10 @@ export async function measureTraining(
   const results: TrainingResult[] = [];
   for (const workload of ["mlp", "cnn"] as const) {
     const plan: TrainingPlan = { workload, engines, seed: 1, ...plans[quick ? "quick" : "full"][workload] };
-    const page = await browser.openTab(`${url}/bench/training.html`, async (tab) => {
+    const page = await openTab(browser, url, async (tab) => {
       tab.on("pageerror", (error) => progress(`The page failed: ${error.message}`));
       await tab.exposeFunction("reportProgress", progress);
     });
-    await page.waitForFunction(() => "trainingBench" in window, null, { timeout: 60_000 });
     results.push(await page.evaluate((given) => window.trainingBench.train(given), plan));
     await page.close();
   }

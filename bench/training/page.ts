@@ -145,8 +145,7 @@ function lossDifference(contestants: readonly Contestant[], steps: number): numb
     for (let step = 0; step < steps; step += 1) {
       const expected = reference!.losses[step]!;
       const difference = Math.abs(losses[step]! - expected) / Math.abs(expected);
-      // NaN, which no comparison finds, must not pass.
-      largest = difference <= largest ? largest : difference;
+      largest = Math.max(largest, difference);
     }
   return largest;
 }
