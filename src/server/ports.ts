@@ -4,6 +4,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { networkAddresses } from "./addresses";
 import { certificateNames, obtainCertificate } from "./certificate";
+import { sendText } from "./http";
 import { type Bound, bindEach, listen } from "./listen";
 import { startStun } from "./stun";
 
@@ -80,11 +81,16 @@ function openWeb(
   return bindEach(hosts, port, option, async (place) => {
     const server = create();
     server.on("request", (request: IncomingMessage, response: ServerResponse) => {
-      void application.then((ready) => ready.handle(request, response));
+      application
+        .then((ready) => ready.handle(request, response))
+        .catch((error: unknown) => {
+          if (response.headersSent) response.destroy();
+          else sendText(response, 500, `The server failed: ${error instanceof Error ? error.message : error}.`);
+        });
     });
     server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       socket.on("error", () => socket.destroy());
-      void application.then((ready) => ready.upgrade(request, socket, head));
+      application.then((ready) => ready.upgrade(request, socket, head)).catch(() => socket.destroy());
     });
     const sockets = new Set<Socket>();
     server.on("connection", (socket: Socket) => {
