@@ -30,7 +30,7 @@ const files = (folder) =>
   );
 const layerOf = (path) => {
   const parts = relative(source, path).split(/[\\/]/);
-  return parts.length > 1 ? parts[0] : "index";
+  return parts.length > 1 || parts[0] in mayImport ? parts[0] : "index";
 };
 const problems = [];
 let count = 0;

@@ -1,0 +1,58 @@
+// A 4 x 4 register tile an invocation; operands of any strides. Accumulates over k in ascending order, as the tiled
+// kernels do.
+
+struct Uniforms {
+  m: u32, n: u32, k: u32, batches: u32,
+  // Tiles of 32 x 32 results.
+  across: u32, down: u32,
+  a_batch: u32, b_batch: u32, a_offset: u32, b_offset: u32,
+  a_row: u32, a_column: u32, b_row: u32, b_column: u32,
+}
+@group(0) @binding(0) var<uniform> u: Uniforms;
+@group(0) @binding(1) var<storage, read> a: array<f32>;
+@group(0) @binding(2) var<storage, read> b: array<f32>;
+@group(0) @binding(3) var<storage, read_write> out: array<f32>;
+
+fn store(batch: u32, row: u32, column: u32, value: vec4f) {
+  if (row >= u.m) { return; }
+  let at = (batch * u.m + row) * u.n + column;
+  if (column < u.n) { out[at] = value.x; }
+  if (column + 1u < u.n) { out[at + 1u] = value.y; }
+  if (column + 2u < u.n) { out[at + 2u] = value.z; }
+  if (column + 3u < u.n) { out[at + 3u] = value.w; }
+}
+
+@compute @workgroup_size(8, 8)
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_id) local: vec3u,
+) {
+  let tile = group.x + (group.y + group.z * groups.y) * groups.x;
+  let batch = tile / (u.across * u.down);
+  let column = ((tile % u.across) * 8u + local.x) * 4u;
+  let row = ((tile / u.across % u.down) * 8u + local.y) * 4u;
+  if (batch >= u.batches || column >= u.n || row >= u.m) { return; }
+  let a_base = u.a_offset + batch * u.a_batch;
+  let b_base = u.b_offset + batch * u.b_batch;
+  // Rows and columns past the end repeat the last one; their results are not stored.
+  let rows = a_base + min(vec4u(row, row + 1u, row + 2u, row + 3u), vec4u(u.m - 1u)) * u.a_row;
+  let columns = b_base + min(vec4u(column, column + 1u, column + 2u, column + 3u), vec4u(u.n - 1u)) * u.b_column;
+  var s0 = vec4f();
+  var s1 = vec4f();
+  var s2 = vec4f();
+  var s3 = vec4f();
+  for (var k = 0u; k < u.k; k++) {
+    let ka = k * u.a_column;
+    let kb = columns + k * u.b_row;
+    let c = vec4f(b[kb.x], b[kb.y], b[kb.z], b[kb.w]);
+    s0 += a[rows.x + ka] * c;
+    s1 += a[rows.y + ka] * c;
+    s2 += a[rows.z + ka] * c;
+    s3 += a[rows.w + ka] * c;
+  }
+  store(batch, row, column, s0);
+  store(batch, row + 1u, column, s1);
+  store(batch, row + 2u, column, s2);
+  store(batch, row + 3u, column, s3);
+}

@@ -1,0 +1,47 @@
+import type { BufferPool, BufferSlice, PooledBuffer } from "./bufferPool";
+import type { Recorder } from "./recorder";
+
+/** Reads GPU memory through pooled staging buffers; several reads may be under way at once. */
+export class Readback {
+  constructor(
+    private readonly recorder: Recorder,
+    private readonly staging: BufferPool,
+    private readonly explain: (reason: unknown) => Error,
+  ) {}
+
+  /**
+   * Records the copy of a slice's first `bytes` bytes. Call `finish` on the result after the recorder was submitted.
+   */
+  start(slice: BufferSlice, bytes: number): PendingRead {
+    const buffer = this.staging.acquire(bytes, `a read of ${bytes} bytes`);
+    if (bytes > 0) this.recorder.copy(slice.buffer.gpu, slice.offset, buffer.gpu, 0, bytes);
+    return new PendingRead(buffer, bytes, this.staging, this.explain);
+  }
+}
+
+/** A read whose copy is recorded. */
+export class PendingRead {
+  constructor(
+    private readonly buffer: PooledBuffer,
+    private readonly bytes: number,
+    private readonly staging: BufferPool,
+    private readonly explain: (reason: unknown) => Error,
+  ) {}
+
+  /** Waits for the GPU and gives the bytes to `use`, which must copy what it keeps. Rejects when the device is lost. */
+  async finish<T>(use: (bytes: ArrayBuffer) => T): Promise<T> {
+    const { gpu } = this.buffer;
+    const mapped = Math.max(8, this.bytes);
+    try {
+      await gpu.mapAsync(GPUMapMode.READ, 0, Math.ceil(mapped / 8) * 8);
+    } catch (reason) {
+      throw this.explain(reason);
+    }
+    try {
+      return use(gpu.getMappedRange(0, Math.ceil(mapped / 8) * 8));
+    } finally {
+      gpu.unmap();
+      this.staging.release(this.buffer);
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import type { BufferSlice } from "./bufferPool";
+import type { Grid } from "./dispatchGrid";
+import { type Kernel, uniformBlockBytes } from "./pipelineCache";
+import type { GpuStats } from "./stats";
+
+/** A submit that runs longer than this makes the person's screen stutter. */
+const submitMilliseconds = 50;
+/** Work a millisecond before anything was measured: what a software adapter manages. */
+const initialRate = 1_000_000;
+const arenaBlocks = 1024;
+
+/**
+ * Batches dispatches and copies into few submits. Uniform blocks go into one arena with dynamic offsets, uploaded with
+ * one write a submit. A submit is cut where the work recorded so far would take about 50 ms at the measured rate.
+ */
+export class Recorder {
+  readonly arena: GPUBuffer;
+  private readonly blocks = new Uint32Array((arenaBlocks * uniformBlockBytes) / 4);
+  private readonly dynamicOffset = new Uint32Array(1);
+  private encoder: GPUCommandEncoder | null = null;
+  private pass: GPUComputePassEncoder | null = null;
+  private usedBlocks = 0;
+  private work = 0;
+  private rate = initialRate;
+  private measuring = false;
+
+  constructor(
+    private readonly gpu: GPUDevice,
+    private readonly stats: GpuStats,
+  ) {
+    this.arena = gpu.createBuffer({
+      label: "uniform arena",
+      size: this.blocks.byteLength,
+      usage: GPUBufferUsage.UNIFORM | GPUBufferUsage.COPY_DST,
+    });
+    stats.buffers += 1;
+    stats.bytes += this.blocks.byteLength;
+  }
+
+  /**
+   * Records one dispatch of a compiled kernel.
+   * @param uniforms the words of its block; copied.
+   * @param work an estimate of its cost in operations, by which submits are cut.
+   */
+  dispatch(kernel: Kernel, bindGroup: GPUBindGroup, uniforms: Uint32Array, grid: Grid, work: number): void {
+    if (this.usedBlocks === arenaBlocks || (this.work > 0 && this.work + work > this.rate * submitMilliseconds))
+      this.submit();
+    const block = this.usedBlocks++;
+    this.blocks.set(uniforms, (block * uniformBlockBytes) / 4);
+    this.pass ??= this.commands().beginComputePass();
+    this.dynamicOffset[0] = block * uniformBlockBytes;
+    this.pass.setPipeline(kernel.pipeline!);
+    this.pass.setBindGroup(0, bindGroup, this.dynamicOffset, 0, 1);
+    this.pass.dispatchWorkgroups(grid[0], grid[1], grid[2]);
+    this.work += work;
+    this.stats.dispatches += 1;
+  }
+
+  /** Copies `bytes` bytes between two different buffers. */
+  copy(source: GPUBuffer, sourceOffset: number, target: GPUBuffer, targetOffset: number, bytes: number): void {
+    this.endPass();
+    this.commands().copyBufferToBuffer(source, sourceOffset, target, targetOffset, bytes);
+    this.work += bytes / 4;
+  }
+
+  /** Fills a slice with zero bytes. */
+  clear(slice: BufferSlice): void {
+    this.endPass();
+    this.commands().clearBuffer(slice.buffer.gpu, slice.offset, slice.size);
+    this.work += slice.size / 4;
+  }
+
+  /** Hands everything recorded to the GPU. */
+  submit(): void {
+    if (!this.encoder) return;
+    this.endPass();
+    const commands = this.encoder.finish();
+    this.encoder = null;
+    if (this.usedBlocks > 0)
+      this.gpu.queue.writeBuffer(this.arena, 0, this.blocks, 0, (this.usedBlocks * uniformBlockBytes) / 4);
+    this.gpu.queue.submit([commands]);
+    this.stats.submits += 1;
+    this.measure(this.work);
+    this.usedBlocks = 0;
+    this.work = 0;
+  }
+
+  private commands(): GPUCommandEncoder {
+    this.encoder ??= this.gpu.createCommandEncoder();
+    return this.encoder;
+  }
+
+  private endPass(): void {
+    this.pass?.end();
+    this.pass = null;
+  }
+
+  /** Times one submit at a time, and only ones long enough to tell work from overhead. */
+  private measure(work: number): void {
+    if (this.measuring || work < this.rate * 2) return;
+    this.measuring = true;
+    const start = performance.now();
+    const done = () => {
+      this.measuring = false;
+      const milliseconds = performance.now() - start;
+      if (milliseconds > 1) this.rate += 0.3 * (work / milliseconds - this.rate);
+    };
+    this.gpu.queue.onSubmittedWorkDone().then(done, done);
+  }
+}

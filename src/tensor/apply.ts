@@ -1,0 +1,106 @@
+import type { Attributes } from "./graph";
+import type { Operator } from "./operators/table";
+import { Recording } from "./recording";
+import { describeShape } from "./shape";
+import { newStorage, type Storage } from "./storage";
+import { type Source, Tensor } from "./tensor";
+
+let recording = new Recording();
+let gradientsEnabled = true;
+
+export const currentRecording = (): Recording => recording;
+
+/** Closes the current recording and starts the next. */
+export function takeRecording(): Recording {
+  const taken = recording;
+  taken.flushed = true;
+  recording = new Recording();
+  return taken;
+}
+
+/** Runs `body` without recording how tensors were made, so that nothing in it can be differentiated. */
+export function noGrad<T>(body: () => T): T {
+  return withGradients(false, body);
+}
+
+export function withGradients<T>(enabled: boolean, body: () => T): T {
+  const before = gradientsEnabled;
+  gradientsEnabled = enabled;
+  try {
+    return body();
+  } finally {
+    gradientsEnabled = before;
+  }
+}
+
+export const areGradientsEnabled = (): boolean => gradientsEnabled;
+
+/** Records one operation. */
+export function apply<A extends Attributes>(
+  operator: Operator<A>,
+  inputs: readonly Tensor[],
+  attributes: A,
+  scalars: readonly number[] = [],
+): Tensor {
+  const { shape, dtype } = operator.infer(inputs, attributes);
+  if (inputs.length === 0)
+    return new Tensor(shape, dtype, { kind: "recipe", operator, attributes, scalars, at: null }, false, null);
+  const nodes = inputs.map(nodeOf);
+  const index = recording.graph.add({ op: operator.name, inputs: nodes, attributes, scalars, shape, dtype });
+  const source: Source = { kind: "node", recording, index, storage: null };
+  const differentiable =
+    gradientsEnabled &&
+    operator.backward !== undefined &&
+    dtype === "float32" &&
+    inputs.some((input) => input.requiresGrad);
+  const gradFn = differentiable ? { operator, inputs, attributes, scalars, versions: inputs.map(versionOf) } : null;
+  return new Tensor(shape, dtype, source, differentiable, gradFn);
+}
+
+/** The node of a tensor in the current recording. */
+export function nodeOf(tensor: Tensor): number {
+  const { source, shape, dtype } = tensor;
+  switch (source.kind) {
+    case "storage":
+      return recording.leaf(source.storage, shape, dtype);
+    case "node":
+      if (source.recording === recording) return source.index;
+      if (source.storage) return recording.leaf(source.storage, shape, dtype);
+      throw new Error(
+        `The tensor ${tensor} that ${source.recording.graph.nodes[source.index]!.op} made did not survive the flush. ` +
+          "Call keep() on it before values are read or flush() is called, or read its own value.",
+      );
+    case "recipe": {
+      if (source.at?.recording === recording) return source.at.index;
+      const { operator, attributes, scalars } = source;
+      const index = recording.graph.add({ op: operator.name, inputs: [], attributes, scalars, shape, dtype });
+      source.at = { recording, index };
+      return index;
+    }
+  }
+}
+
+/** Gives a tensor memory that outlives the flush, and returns it. */
+export function storageOf(tensor: Tensor): Storage {
+  const { source } = tensor;
+  if (source.kind === "storage") return source.storage;
+  if (source.kind === "node" && source.storage) return source.storage;
+  const index = nodeOf(tensor);
+  const storage = newStorage(tensor.numel, `a tensor of shape ${describeShape(tensor.shape)}`);
+  recording.output(index, storage);
+  if (source.kind === "node") source.storage = storage;
+  else tensor.source = { kind: "node", recording, index, storage };
+  return storage;
+}
+
+/** How often the memory behind a tensor was changed in place. */
+export function versionOf({ source }: Tensor): number {
+  switch (source.kind) {
+    case "storage":
+      return source.storage.memory.version;
+    case "node":
+      return source.storage?.memory.version ?? 0;
+    case "recipe":
+      return 0;
+  }
+}

@@ -1,0 +1,118 @@
+import { versionOf, withGradients } from "./apply";
+import { add, ones } from "./functions";
+import { accumulate_, copy_ } from "./operators/inPlace";
+import { describeShape, OperatorError, sameShape, sizeOf } from "./shape";
+import { newStorage } from "./storage";
+import { Tensor } from "./tensor";
+
+/**
+ * Adds the gradient of `root` with respect to each leaf that requires one into the leaf's `grad`, in place.
+ * @param gradient the gradient of `root`, in its shape; 1 when `root` has one element.
+ */
+export function backward(root: Tensor, gradient?: Tensor): void {
+  withGradients(false, () => {
+    propagate([root], [gradient ?? seedOf(root, "backward")], (leaf, total) => {
+      if (leaf.grad) accumulate_(leaf.grad, total);
+      else {
+        const storage = newStorage(leaf.numel, `the gradient of a tensor of shape ${describeShape(leaf.shape)}`);
+        leaf.grad = new Tensor(leaf.shape, "float32", { kind: "storage", storage }, false, null);
+        copy_(leaf.grad, total);
+      }
+    });
+  });
+}
+
+export interface GradOptions {
+  /** The gradient of each output, in its shape; 1 where an output has one element. */
+  readonly gradOutputs?: readonly Tensor[];
+  /** Whether the result can be differentiated in turn. */
+  readonly createGraph?: boolean;
+}
+
+/**
+ * The gradients of the sum of `outputs` with respect to `inputs`, without touching anyone's `grad`. An input that the
+ * outputs don't depend on has null.
+ */
+export function grad(
+  outputs: Tensor | readonly Tensor[],
+  inputs: Tensor | readonly Tensor[],
+  { gradOutputs, createGraph = false }: GradOptions = {},
+): (Tensor | null)[] {
+  const roots = outputs instanceof Tensor ? [outputs] : outputs;
+  const wanted = inputs instanceof Tensor ? [inputs] : inputs;
+  return withGradients(createGraph, () => {
+    const seeds = roots.map((root, i) => gradOutputs?.[i] ?? seedOf(root, "grad"));
+    const totals = propagate(roots, seeds, () => {}, new Set(wanted));
+    return wanted.map((input) => totals.get(input) ?? null);
+  });
+}
+
+function seedOf(root: Tensor, operator: string): Tensor {
+  if (sizeOf(root.shape) !== 1)
+    throw new OperatorError(
+      operator,
+      `the output has shape ${describeShape(root.shape)}; expected one element, or a gradient of that shape`,
+    );
+  return ones(root.shape);
+}
+
+/** Walks from the roots down in reverse order of creation, so that a tensor's gradient is complete when it is used. */
+function propagate(
+  roots: readonly Tensor[],
+  seeds: readonly Tensor[],
+  atLeaf: (leaf: Tensor, total: Tensor) => void,
+  wanted: ReadonlySet<Tensor> = new Set(),
+): Map<Tensor, Tensor> {
+  const totals = new Map<Tensor, Tensor>();
+  const results = new Map<Tensor, Tensor>();
+  for (const [i, root] of roots.entries()) {
+    const seed = seeds[i]!;
+    if (!root.requiresGrad)
+      throw new OperatorError("backward", `the output ${root} does not depend on a tensor that requires a gradient`);
+    if (!sameShape(seed.shape, root.shape))
+      throw new OperatorError(
+        "backward",
+        `the gradient has shape ${describeShape(seed.shape)}; expected the output's, ${describeShape(root.shape)}`,
+      );
+    addInto(totals, root, seed);
+  }
+  for (const tensor of reachable(roots)) {
+    const total = totals.get(tensor);
+    if (!total) continue;
+    totals.delete(tensor);
+    if (wanted.has(tensor)) results.set(tensor, total);
+    const { gradFn } = tensor;
+    if (!gradFn) {
+      atLeaf(tensor, total);
+      continue;
+    }
+    const { operator, inputs, attributes, scalars, versions } = gradFn;
+    for (const [i, input] of inputs.entries())
+      if (versionOf(input) !== versions[i])
+        throw new OperatorError(
+          operator.name,
+          `its input ${i}, ${input}, was changed in place after it was used, so its gradient can't be computed. ` +
+            "Call backward() before parameters are updated",
+        );
+    const needs = inputs.map((input) => input.requiresGrad);
+    const context = { inputs, output: tensor, gradient: total, attributes, scalars, needs };
+    const gradients = operator.backward!(context);
+    for (const [i, input] of inputs.entries()) {
+      const gradient = gradients[i];
+      if (gradient && input.requiresGrad) addInto(totals, input, gradient);
+    }
+  }
+  return results;
+}
+
+function addInto(totals: Map<Tensor, Tensor>, tensor: Tensor, gradient: Tensor): void {
+  const before = totals.get(tensor);
+  totals.set(tensor, before ? add(before, gradient) : gradient);
+}
+
+/** Every tensor that requires a gradient and that the roots were made from, latest first. */
+function reachable(roots: readonly Tensor[]): Tensor[] {
+  const seen = new Set<Tensor>(roots);
+  for (const tensor of seen) for (const input of tensor.gradFn?.inputs ?? []) if (input.requiresGrad) seen.add(input);
+  return [...seen].sort((a, b) => b.order - a.order);
+}

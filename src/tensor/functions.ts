@@ -1,0 +1,74 @@
+/** Every public operation on tensors, by PyTorch's names in camelCase. */
+export { noGrad } from "./apply";
+export { type Conv2dOptions, conv2d } from "./operators/convolution";
+export {
+  arange,
+  type CreationOptions,
+  full,
+  manualSeed,
+  nextRandomStream,
+  ones,
+  onesLike,
+  type RandomOptions,
+  rand,
+  randn,
+  zeros,
+  zerosLike,
+} from "./operators/creation";
+export {
+  type CrossEntropyOptions,
+  crossEntropyLoss as crossEntropy,
+  type NllLossOptions,
+  nllLoss,
+  type Reduction,
+} from "./operators/crossEntropy";
+export * from "./operators/elementwise";
+export { accumulate_, copy_ } from "./operators/inPlace";
+export { bmm, dot, linear, matmul, mm, mv } from "./operators/matrix";
+export {
+  type AffineOptions,
+  type BatchNormOptions,
+  batchNorm,
+  groupNorm,
+  layerNorm,
+} from "./operators/normalization";
+export {
+  type AvgPool2dOptions,
+  avgPool2d,
+  type MaxPool2dOptions,
+  maxPool2d,
+  maxPool2dWithIndices,
+} from "./operators/pooling";
+export {
+  amax,
+  amin,
+  argmax,
+  argmin,
+  logsumexp,
+  maxOver,
+  mean,
+  minOver,
+  sum,
+  type VarianceOptions,
+  variance as var_,
+} from "./operators/reduction";
+export { logSoftmax, softmaxOver as softmax } from "./operators/softmax";
+export { type UpdateFormula, update_ } from "./operators/update";
+export {
+  broadcastTo,
+  cat,
+  contiguous,
+  expand,
+  flatten,
+  narrow,
+  permute,
+  reshape,
+  select,
+  squeeze,
+  stack,
+  sumTo,
+  t,
+  transpose,
+  unsqueeze,
+  view,
+} from "./operators/views";

@@ -1,0 +1,9 @@
+export { backward, type GradOptions, grad } from "./autograd";
+export type { DType, TypedArray } from "./dtype";
+export { FlatParameters, type ParameterEntry, type ParameterLayout } from "./flatParameters";
+export * from "./functions";
+export { type UpdateFormula, update_ } from "./operators/update";
+export { flush, getDevice, setDefaultDevice } from "./runtime";
+export { OperatorError, type Shape } from "./shape";
+export { type NestedArray, Tensor, type TensorOptions, tensor } from "./tensor";
+export { zeroGradients } from "./zeroGradients";

@@ -1,0 +1,139 @@
+import strided from "../../../shaders/matmulStrided.wgsl?raw";
+import type { Shader } from "../../gpu";
+
+/**
+ * Which way each operand lies. The first letter is A [M, K]: N has its rows contiguous (vectors of 4 along K), T its
+ * columns (along M). The second is B [K, N]: N has its rows contiguous (along N), T its columns (along K).
+ */
+export type Layout = "NN" | "NT" | "TN";
+
+/** `rows` x `columns` results an invocation, `width` x `height` invocations a workgroup. */
+export interface Tile {
+  readonly rows: number;
+  readonly columns: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+const components = ["x", "y", "z", "w"] as const;
+const range = (length: number): number[] => Array.from({ length }, (_, i) => i);
+const lines = (list: readonly string[]): string => list.join("\n");
+
+const shaders = new Map<Layout, { tile: Tile; shader: Shader }[]>();
+
+export function matmulShader(layout: Layout, tile: Tile): Shader {
+  const variants = shaders.get(layout) ?? [];
+  shaders.set(layout, variants);
+  const known = variants.find(
+    ({ tile: { rows, columns, width, height } }) =>
+      rows === tile.rows && columns === tile.columns && width === tile.width && height === tile.height,
+  );
+  if (known) return known.shader;
+  const shader = tiledShader(layout, tile);
+  variants.push({ tile, shader });
+  return shader;
+}
+
+/** Takes operands of any strides; for small products and unaligned ones. */
+export const stridedMatmulShader: Shader = {
+  name: "matmul by strides",
+  bindings: ["read", "read", "write"],
+  code: strided,
+};
+
+/**
+ * A register tile an invocation, unrolled, without workgroup memory. Each result is accumulated over k in ascending
+ * order whatever the layout and the tile, so that all variants give the same bits.
+ */
+function tiledShader(layout: Layout, { rows, columns, width, height }: Tile): Shader {
+  const aAlongK = layout[0] === "N";
+  const bAlongK = layout[1] === "T";
+  const quads = columns / 4;
+
+  const loadA = aAlongK ? range(rows).map((i) => `let a${i} = a[a_row${i} + (k >> 2u)];`) : [];
+  const loadB = bAlongK ? range(columns).map((j) => `let t${j} = b[b_column${j} + (k >> 2u)];`) : [];
+  /** The products of one k; `at` says where in the vectors along k it is. */
+  const step = (k: string, component: string): string => {
+    const rowVectors = aAlongK
+      ? []
+      : range(rows / 4).map((i) => `let r${i} = a[a_first + (${k}) * a_pitch + min(${i}u, a_last)];`);
+    const columnVectors = range(quads).map((j) =>
+      bAlongK
+        ? `let c${j} = vec4f(${range(4)
+            .map((l) => `t${4 * j + l}.${component}`)
+            .join(", ")});`
+        : `let c${j} = b[b_first + (${k}) * b_pitch + min(${j}u, b_last)];`,
+    );
+    const a = (i: number) => (aAlongK ? `a${i}.${component}` : `r${i >> 2}.${components[i & 3]}`);
+    const products = range(rows).flatMap((i) => range(quads).map((j) => `s${i}_${j} += ${a(i)} * c${j};`));
+    return `{\n${lines([...rowVectors, ...columnVectors, ...products])}\n}`;
+  };
+  const hasVectorsAlongK = aAlongK || bAlongK;
+  const mainLoop = hasVectorsAlongK
+    ? `for (; k + 3u < u.k; k += 4u) {
+${lines([...loadA, ...loadB])}
+${components.map((component, i) => step(`k + ${i}u`, component)).join("\n")}
+}`
+    : "";
+  // What remains of k after whole vectors: shifted into the first component.
+  const tail = `for (; k < u.k; k++) {
+${lines(aAlongK ? range(rows).map((i) => `let a${i} = vec4f(a[a_row${i} + (k >> 2u)][k & 3u]);`) : [])}
+${lines(bAlongK ? range(columns).map((j) => `let t${j} = vec4f(b[b_column${j} + (k >> 2u)][k & 3u]);`) : [])}
+${step("k", "x")}
+}`;
+
+  const code = /* wgsl */ `
+struct Uniforms {
+  m: u32, n: u32, k: u32, batches: u32,
+  across: u32, down: u32,
+  a_batch: u32, b_batch: u32, a_offset: u32, b_offset: u32, a_pitch: u32, b_pitch: u32,
+}
+@group(0) @binding(0) var<uniform> u: Uniforms;
+@group(0) @binding(1) var<storage, read> a: array<vec4f>;
+@group(0) @binding(2) var<storage, read> b: array<vec4f>;
+@group(0) @binding(3) var<storage, read_write> out: array<f32>;
+
+fn store(batch: u32, row: u32, column: u32, value: vec4f) {
+  if (row >= u.m) { return; }
+  let at = (batch * u.m + row) * u.n + column;
+  if (column < u.n) { out[at] = value.x; }
+  if (column + 1u < u.n) { out[at + 1u] = value.y; }
+  if (column + 2u < u.n) { out[at + 2u] = value.z; }
+  if (column + 3u < u.n) { out[at + 3u] = value.w; }
+}
+
+@compute @workgroup_size(${width}, ${height})
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_id) local: vec3u,
+) {
+  let tile = group.x + (group.y + group.z * groups.y) * groups.x;
+  let batch = tile / (u.across * u.down);
+  let column = ((tile % u.across) * ${width}u + local.x) * ${columns}u;
+  let row = ((tile / u.across % u.down) * ${height}u + local.y) * ${rows}u;
+  if (batch >= u.batches || column >= u.n || row >= u.m) { return; }
+  let a_pitch = u.a_pitch >> 2u;
+  let b_pitch = u.b_pitch >> 2u;
+  let a_base = (u.a_offset + batch * u.a_batch) >> 2u;
+  let b_base = (u.b_offset + batch * u.b_batch) >> 2u;
+${
+  aAlongK
+    ? lines(range(rows).map((i) => `  let a_row${i} = a_base + min(row + ${i}u, u.m - 1u) * a_pitch;`))
+    : `  let a_first = a_base + (row >> 2u);
+  let a_last = ((u.m - 1u) >> 2u) - (row >> 2u);`
+}
+${
+  bAlongK
+    ? lines(range(columns).map((j) => `  let b_column${j} = b_base + min(column + ${j}u, u.n - 1u) * b_pitch;`))
+    : `  let b_first = b_base + (column >> 2u);
+  let b_last = ((u.n - 1u) >> 2u) - (column >> 2u);`
+}
+${lines(range(rows).flatMap((i) => range(quads).map((j) => `  var s${i}_${j} = vec4f();`)))}
+  var k = 0u;
+${mainLoop}
+${tail}
+${lines(range(rows).flatMap((i) => range(quads).map((j) => `  store(batch, row + ${i}u, column + ${4 * j}u, s${i}_${j});`)))}
+}`;
+  return { name: `matmul ${layout} ${rows}x${columns}`, code, bindings: ["read", "read", "write"] };
+}

@@ -1,0 +1,188 @@
+import { spread } from "../../gpu";
+import { apply } from "../apply";
+import { broadcastShapes, describeShape, OperatorError, sizeOf } from "../shape";
+import type { Tensor } from "../tensor";
+import { add } from "./elementwise";
+import { type Layout, matmulShader, stridedMatmulShader, type Tile } from "./matmulShader";
+import { type BufferValue, innerOffset, type Lowering, type Operator } from "./table";
+import { reshape, sumTo, transpose } from "./views";
+
+/** An operand as the kernels walk it: elements to step for a row, a column, and a matrix of the batch. */
+interface Matrix {
+  readonly value: BufferValue;
+  readonly row: number;
+  readonly column: number;
+  readonly batch: number;
+}
+
+/** [..., M, K] @ [..., K, N] with broadcast batch dimensions. */
+const matmulRow: Operator = {
+  name: "matmul",
+  infer([a, b]) {
+    const batch = broadcastShapes(a!.shape.slice(0, -2), b!.shape.slice(0, -2));
+    if (a!.shape.at(-1) !== b!.shape.at(-2) || !batch)
+      throw new OperatorError(
+        "matmul",
+        `got shapes ${describeShape(a!.shape)} and ${describeShape(b!.shape)}; ` +
+          `expected ${batch ? "the first's last size to equal the second's last but one" : "batch dimensions that broadcast"}`,
+      );
+    return { shape: [...batch, a!.shape.at(-2)!, b!.shape.at(-1)!], dtype: "float32" };
+  },
+  lower(lowering, { inputs: [a, b], shape }) {
+    const out = lowering.result();
+    const batch = shape.slice(0, -2);
+    emitMatmul(
+      lowering,
+      matrixOf(lowering, lowering.buffer(a!), batch),
+      matrixOf(lowering, lowering.buffer(b!), batch),
+      out,
+    );
+    return out;
+  },
+  backward: ({ inputs: [a, b], gradient, needs }) => [
+    needs[0] ? sumTo(matmul(gradient, transpose(b!, -1, -2)), a!.shape) : null,
+    needs[1] ? sumTo(matmul(transpose(a!, -1, -2), gradient), b!.shape) : null,
+  ],
+};
+
+export const matrix: readonly Operator[] = [matmulRow];
+
+function matrixOf(lowering: Lowering, value: BufferValue, batch: readonly number[]): Matrix {
+  const lead = batch.length - (value.shape.length - 2);
+  const strides = batch.map((_, d) => (d < lead || value.shape[d - lead] === 1 ? 0 : value.strides[d - lead]!));
+  const step = evenStep(batch, strides);
+  if (step !== null) return { value, row: value.strides.at(-2)!, column: value.strides.at(-1)!, batch: step };
+  const shape = [...batch, ...value.shape.slice(-2)];
+  const whole = lowering.dense({ ...value, shape, strides: [...strides, ...value.strides.slice(-2)] });
+  return matrixOf(lowering, whole, batch);
+}
+
+/** The step from one matrix to the next, or null where they don't lie evenly. */
+function evenStep(batch: readonly number[], strides: readonly number[]): number | null {
+  let size = 1;
+  let step: number | null = null;
+  for (let d = batch.length - 1; d >= 0; d--) {
+    if (batch[d] === 1) continue;
+    if (step === null) step = strides[d]!;
+    else if (strides[d] !== step * size) return null;
+    size *= batch[d]!;
+  }
+  return step ?? 0;
+}
+
+/** A large tile reads less memory for each product; a small one makes more invocations. */
+function tileFor(isSoftware: boolean, rows: number, columns: number, batch: number): Tile {
+  const large: Tile = isSoftware
+    ? { rows: 16, columns: 16, width: 4, height: 4 }
+    : { rows: 8, columns: 8, width: 8, height: 8 };
+  const invocations = batch * Math.ceil(rows / large.rows) * Math.ceil(columns / large.columns);
+  return invocations >= (isSoftware ? 32 : 4096) ? large : { rows: 4, columns: 4, width: 8, height: 8 };
+}
+
+function emitMatmul(lowering: Lowering, a: Matrix, b: Matrix, out: BufferValue): void {
+  const [m, n] = out.shape.slice(-2) as [number, number];
+  const k = a.value.shape.at(-1)!;
+  const batches = sizeOf(out.shape.slice(0, -2));
+  if (batches * m * n === 0) return;
+  const layout = layoutOf(a, b);
+  const tile = layout ? tileFor(lowering.isSoftware, m, n, batches) : { rows: 4, columns: 4, width: 8, height: 8 };
+  const across = Math.ceil(n / (tile.columns * tile.width));
+  const down = Math.ceil(m / (tile.rows * tile.height));
+  const strides = layout ? [pitchOf(a), pitchOf(b)] : [a.row, a.column, b.row, b.column];
+  lowering.dispatch({
+    shader: layout ? matmulShader(layout, tile) : stridedMatmulShader,
+    bindings: [a.value, b.value, out],
+    uniforms: [
+      m,
+      n,
+      k,
+      batches,
+      across,
+      down,
+      a.batch,
+      b.batch,
+      innerOffset(a.value),
+      innerOffset(b.value),
+      ...strides,
+    ],
+    grid: spread(across * down * batches),
+    work: 2 * batches * m * n * k + batches * m * n,
+  });
+}
+
+/** The kernel that can walk the operands by vectors of 4, if one can. */
+function layoutOf(a: Matrix, b: Matrix): Layout | null {
+  const [first, second] = [orderOf(a), orderOf(b)];
+  if (!first || !second || (first === "T" && second === "T")) return null;
+  return `${first}${second}` as Layout;
+}
+
+/** "N": rows are contiguous; "T": columns are. Both with a pitch of whole vectors. */
+function orderOf({ value, row, column, batch }: Matrix): "N" | "T" | null {
+  if (innerOffset(value) % 4 !== 0 || batch % 4 !== 0) return null;
+  if (column === 1 && row % 4 === 0) return "N";
+  return row === 1 && column % 4 === 0 ? "T" : null;
+}
+
+const pitchOf = ({ row, column }: Matrix): number => (column === 1 ? row : column);
+
+/**
+ * PyTorch's matmul: vectors are rows on the left and columns on the right, and lose that dimension in the result; batch
+ * dimensions broadcast.
+ */
+export function matmul(a: Tensor, b: Tensor): Tensor {
+  for (const [name, tensor] of [
+    ["first", a],
+    ["second", b],
+  ] as const)
+    if (tensor.ndim === 0 || tensor.dtype !== "float32")
+      throw new OperatorError("matmul", `the ${name} operand is ${tensor}; expected float32 with at least 1 dimension`);
+  if (a.ndim === 1) {
+    const product = matmul(reshape(a, [1, a.numel]), b);
+    return reshape(product, b.ndim === 1 ? [] : product.shape.toSpliced(-2, 1));
+  }
+  if (b.ndim === 1) return reshape(matmul(a, reshape(b, [b.numel, 1])), a.shape.slice(0, -1));
+  if (a.ndim > 2 && b.ndim === 2) {
+    // One tall product instead of a batch of small ones.
+    const rows = sizeOf(a.shape.slice(0, -1));
+    const product = apply(matmulRow, [reshape(a, [rows, a.shape.at(-1)!]), b], {});
+    return reshape(product, [...a.shape.slice(0, -1), b.shape[1]!]);
+  }
+  return apply(matmulRow, [a, b], {});
+}
+
+const ofRank = (name: string, rankA: number, rankB: number) => (a: Tensor, b: Tensor) => {
+  if (a.ndim !== rankA || b.ndim !== rankB || (rankA === 3 && a.shape[0] !== b.shape[0]))
+    throw new OperatorError(
+      name,
+      `got shapes ${describeShape(a.shape)} and ${describeShape(b.shape)}; expected ${rankA} and ${rankB} dimensions` +
+        (rankA === 3 ? " and equal batches" : ""),
+    );
+  return matmul(a, b);
+};
+
+/** [M, K] @ [K, N]. */
+export const mm = ofRank("mm", 2, 2);
+/** [B, M, K] @ [B, K, N]. */
+export const bmm = ofRank("bmm", 3, 3);
+/** [M, K] @ [K]. */
+export const mv = ofRank("mv", 2, 1);
+/** The inner product of two vectors. */
+export const dot = ofRank("dot", 1, 1);
+
+/**
+ * input @ weight^T + bias.
+ * @param input [..., in]
+ * @param weight [out, in], or [in] for one output without a dimension
+ * @param bias [out]
+ */
+export function linear(input: Tensor, weight: Tensor, bias: Tensor | null = null): Tensor {
+  if (input.shape.at(-1) !== weight.shape.at(-1) || weight.ndim > 2)
+    throw new OperatorError(
+      "linear",
+      `the input has shape ${describeShape(input.shape)} and the weight ${describeShape(weight.shape)}; ` +
+        "expected [..., in] and [out, in]",
+    );
+  const product = matmul(input, weight.ndim === 2 ? transpose(weight, 0, 1) : weight);
+  return bias ? add(product, bias) : product;
+}

@@ -1,0 +1,304 @@
+import { type Shader, spread } from "../../gpu";
+import { apply } from "../apply";
+import { type DType, wgslType } from "../dtype";
+import { describeShape, normalizeDim, normalizeDims, OperatorError, type Shape, sizeOf } from "../shape";
+import type { Tensor } from "../tensor";
+import { arange } from "./creation";
+import { add, div, eq, exp, isnan, log, logicalOr, mul, sub, to, where } from "./elementwise";
+import { collapse } from "./elementwiseKernel";
+import { isNan } from "./mathShader";
+import { type BufferValue, innerOffset, type LoweredNode, type Lowering, type Operator } from "./table";
+import { expand, reshape } from "./views";
+
+type ReductionAttributes = { readonly dims: readonly number[] };
+
+/** Elements that one invocation reduces in turn; longer reductions go in stages, which also keeps sums accurate. */
+const runLength = 512;
+const maxRank = 8;
+
+interface Combination {
+  readonly name: string;
+  /** The WGSL statements that take the element `x` (number `r` of the reduction) into `total` and `best`. */
+  readonly combine: string;
+  /** Whether the first element starts the reduction; otherwise zero does. */
+  readonly startsWithFirst: boolean;
+  readonly last: string;
+  readonly result: DType | null;
+}
+
+const sumOf: Combination = {
+  name: "sum",
+  combine: "total += x;",
+  startsWithFirst: false,
+  last: "total",
+  result: null,
+};
+const extreme = (name: string, operator: string, index: boolean): Combination => ({
+  name,
+  combine: `if (x ${operator} total || (is_nan(f32(x)) && !is_nan(f32(total)))) { total = x; best = r; }`,
+  startsWithFirst: true,
+  last: index ? "i32(best)" : "total",
+  result: index ? "int32" : null,
+});
+const largest = extreme("amax", ">", false);
+const smallest = extreme("amin", "<", false);
+const indexOfLargest = extreme("argmax", ">", true);
+const indexOfSmallest = extreme("argmin", "<", true);
+
+const shaders = new Map<Combination, Map<DType, Shader>>();
+
+function shaderOf(combination: Combination, dtype: DType): Shader {
+  const byType = shaders.get(combination) ?? new Map<DType, Shader>();
+  shaders.set(combination, byType);
+  const shader = byType.get(dtype) ?? reductionShader(combination, dtype);
+  byType.set(dtype, shader);
+  return shader;
+}
+
+function reductionShader({ name, combine, startsWithFirst, last, result }: Combination, dtype: DType): Shader {
+  const type = wgslType[dtype];
+  const out = result ? wgslType[result] : type;
+  const finish = name === "sum" && dtype === "float32" ? `${last} / u.divisor` : last;
+  const code = /* wgsl */ `
+struct Uniforms {
+  kept_shape: array<vec4u, 2>,
+  kept_strides: array<vec4u, 2>,
+  reduced_shape: array<vec4u, 2>,
+  reduced_strides: array<vec4u, 2>,
+  kept_rank: u32,
+  reduced_rank: u32,
+  offset: u32,
+  // Results to write: each of the kept positions has \`lanes\`, and lane t takes the elements t, t + lanes, ...
+  results: u32,
+  lanes: u32,
+  length: u32,
+  divisor: f32,
+}
+@group(0) @binding(0) var<uniform> u: Uniforms;
+@group(0) @binding(1) var<storage, read> in_a: array<${type}>;
+@group(0) @binding(2) var<storage, read_write> out: array<${out}>;
+${isNan}
+fn reduced_at(index: u32) -> u32 {
+  if (u.reduced_rank == 1u) { return index * u.reduced_strides[0].x; }
+  var at = 0u;
+  var rest = index;
+  for (var d = 0u; d < u.reduced_rank; d++) {
+    let size = u.reduced_shape[d >> 2u][d & 3u];
+    at += (rest % size) * u.reduced_strides[d >> 2u][d & 3u];
+    rest /= size;
+  }
+  return at;
+}
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) n: vec3u) {
+  let i = id.x + (id.y + id.z * n.y) * n.x * 64u;
+  if (i >= u.results) { return; }
+  let lane = i % u.lanes;
+  var rest = i / u.lanes;
+  var base = u.offset;
+  for (var d = 0u; d < u.kept_rank; d++) {
+    let size = u.kept_shape[d >> 2u][d & 3u];
+    base += (rest % size) * u.kept_strides[d >> 2u][d & 3u];
+    rest /= size;
+  }
+  var best = lane;
+  var total = ${startsWithFirst ? "in_a[base + reduced_at(lane)]" : `${type}(0)`};
+  for (var r = lane${startsWithFirst ? " + u.lanes" : ""}; r < u.length; r += u.lanes) {
+    let x = in_a[base + reduced_at(r)];
+    ${combine}
+  }
+  out[i] = ${finish};
+}`;
+  return { name, code, bindings: ["read", "write"] };
+}
+
+/** Reduces `input` over `dims` into `out`, whose elements are the kept positions in row-major order. */
+function emitReduction(
+  lowering: Lowering,
+  combination: Combination,
+  input: BufferValue,
+  dims: readonly number[],
+  out: BufferValue,
+  divisor: number | LoweredNode["scalars"][number] = 1,
+): void {
+  const { shape, strides } = input;
+  const kept = shape.flatMap((_, d) => (dims.includes(d) ? [] : [d]));
+  const pick = (list: readonly number[], of: readonly number[]) => of.map((d) => list[d]!);
+  const keptView = collapse(pick(shape, kept), [pick(strides, kept)]);
+  const reducedView = collapse(pick(shape, dims), [pick(strides, dims)]);
+  const length = sizeOf(pick(shape, dims));
+  const positions = sizeOf(keptView.shape);
+  const inStages = combination.result === null && length > 2 * runLength;
+  const lanes = inStages ? Math.ceil(length / runLength) : 1;
+  const target = inStages ? lowering.allocate([positions, lanes], input.dtype) : out;
+  const padded = (list: readonly number[]) => {
+    if (list.length > maxRank)
+      throw new OperatorError(combination.name, `the input ${describeShape(shape)} is too scattered a view`);
+    return [...list, ...new Array<number>(maxRank - list.length).fill(0)];
+  };
+  lowering.dispatch({
+    shader: shaderOf(combination, input.dtype),
+    bindings: [input, target],
+    uniforms: [
+      ...padded(keptView.shape),
+      ...padded(keptView.strides[0]!),
+      ...padded(reducedView.shape),
+      ...padded(reducedView.strides[0]!),
+      keptView.shape.length,
+      reducedView.shape.length,
+      innerOffset(input),
+      positions * lanes,
+      lanes,
+      length,
+      inStages || typeof divisor === "number"
+        ? { f32: inStages || typeof divisor !== "number" ? 1 : divisor }
+        : { scalar: divisor, dtype: "float32" },
+    ],
+    grid: spread(Math.ceil((positions * lanes) / 64)),
+    work: positions * length * 2,
+  });
+  if (inStages) emitReduction(lowering, combination, target, [1], out, divisor);
+}
+
+function reductionRow(
+  combination: Combination,
+  backward?: Operator<ReductionAttributes>["backward"],
+): Operator<ReductionAttributes> {
+  const { name, startsWithFirst, result } = combination;
+  return {
+    name,
+    infer([input], { dims }) {
+      const { shape, dtype } = input!;
+      if (startsWithFirst && dims.some((d) => shape[d] === 0))
+        throw new OperatorError(
+          name,
+          `the input has shape ${describeShape(shape)}; expected at least one element to reduce`,
+        );
+      return { shape: shape.map((size, d) => (dims.includes(d) ? 1 : size)), dtype: result ?? dtype };
+    },
+    lower(lowering, { inputs: [input], attributes: { dims }, scalars }) {
+      const out = lowering.result();
+      emitReduction(lowering, combination, lowering.buffer(input!), dims, out, scalars[0]);
+      return out;
+    },
+    ...(backward && { backward }),
+  };
+}
+
+/** Scalars: what the sum is divided by. */
+const sumRow = reductionRow(sumOf, ({ inputs: [input], gradient, scalars: [divisor] }) => [
+  expand(divisor === 1 ? gradient : mul(gradient, 1 / divisor!), input!.shape),
+]);
+/** Elements that tie share the gradient, as PyTorch has it. */
+const extremeBackward: Operator<ReductionAttributes>["backward"] = ({
+  inputs: [input],
+  output,
+  gradient,
+  attributes: { dims },
+}) => {
+  const isExtreme = logicalOr(eq(input!, output), isnan(input!));
+  const mask = to(isExtreme, "float32");
+  return [mul(mask, div(gradient, sumOver(mask, dims)))];
+};
+const amaxRow = reductionRow(largest, extremeBackward);
+const aminRow = reductionRow(smallest, extremeBackward);
+const argmaxRow = reductionRow(indexOfLargest);
+const argminRow = reductionRow(indexOfSmallest);
+
+export const reduction: readonly Operator[] = [sumRow, amaxRow, aminRow, argmaxRow, argminRow];
+
+type Dims = number | readonly number[] | null;
+
+const sumOver = (input: Tensor, dims: readonly number[], divisor = 1): Tensor =>
+  apply(sumRow, [input], { dims }, [divisor]);
+
+/** Without the reduced dimensions, unless they are to be kept. */
+function dropped(result: Tensor, dims: readonly number[], keepdim: boolean): Tensor {
+  return keepdim
+    ? result
+    : reshape(
+        result,
+        result.shape.filter((_, d) => !dims.includes(d)),
+      );
+}
+
+/** The sum over `dim` (all of them by default). Accurate: partial sums are added in stages. Integers stay integers. */
+export function sum(input: Tensor, dim: Dims = null, keepdim = false): Tensor {
+  const dims = normalizeDims("sum", dim, input.ndim);
+  const numeric = input.dtype === "bool" ? to(input, "int32") : input;
+  return dropped(sumOver(numeric, dims), dims, keepdim);
+}
+
+const countOf = (shape: Shape, dims: readonly number[]): number => sizeOf(dims.map((d) => shape[d]!));
+
+export function mean(input: Tensor, dim: Dims = null, keepdim = false): Tensor {
+  const dims = normalizeDims("mean", dim, input.ndim);
+  return dropped(sumOver(to(input, "float32"), dims, countOf(input.shape, dims)), dims, keepdim);
+}
+
+export interface VarianceOptions {
+  /** The variance is divided by the number of elements less this. 1: the unbiased estimate. */
+  readonly correction?: number;
+  readonly keepdim?: boolean;
+}
+
+export function variance(
+  input: Tensor,
+  dim: Dims = null,
+  { correction = 1, keepdim = false }: VarianceOptions = {},
+): Tensor {
+  const dims = normalizeDims("var", dim, input.ndim);
+  const centered = sub(input, mean(input, dims, true));
+  const divisor = Math.max(0, countOf(input.shape, dims) - correction);
+  return dropped(sumOver(mul(centered, centered), dims, divisor), dims, keepdim);
+}
+
+const extremeOver =
+  (operator: Operator<ReductionAttributes>) =>
+  (input: Tensor, dim: Dims = null, keepdim = false) => {
+    const dims = normalizeDims(operator.name, dim, input.ndim);
+    return dropped(apply(operator, [input], { dims }), dims, keepdim);
+  };
+/** The largest element over `dim`; ties share the gradient. NaN where there is one. */
+export const amax = extremeOver(amaxRow);
+export const amin = extremeOver(aminRow);
+
+const indexOver =
+  (operator: Operator<ReductionAttributes>) =>
+  (input: Tensor, dim: number | null = null, keepdim = false) => {
+    if (dim !== null) {
+      const dims = input.ndim === 0 ? [] : [normalizeDim(operator.name, dim, input.ndim)];
+      return dropped(apply(operator, [input], { dims }), dims, keepdim);
+    }
+    const index = apply(operator, [reshape(input, [input.numel])], { dims: [0] });
+    return reshape(index, keepdim ? input.shape.map(() => 1) : []);
+  };
+/** The index (int32) of the first largest element along `dim`, or among all in row-major order. */
+export const argmax = indexOver(argmaxRow);
+export const argmin = indexOver(argminRow);
+
+const valuesAndIndices =
+  (index: typeof argmax) =>
+  (input: Tensor, dim: number, keepdim = false) => {
+    if (input.ndim === 0) return { values: reshape(input, []), indices: index(input, dim) };
+    const d = normalizeDim("max", dim, input.ndim);
+    const indices = index(input, d, true);
+    const positions = reshape(
+      arange(input.shape[d]!),
+      input.shape.map((_, i) => (i === d ? -1 : 1)),
+    );
+    const chosen = sum(where(eq(positions, indices), input, 0), d, true);
+    return { values: dropped(chosen, [d], keepdim), indices: dropped(indices, [d], keepdim) };
+  };
+/** The largest element along a dimension, with its index (the first), which alone gets the gradient. */
+export const maxOver = valuesAndIndices(argmax);
+export const minOver = valuesAndIndices(argmin);
+
+/** log(sum(exp(input))) over `dim`, without overflow. */
+export function logsumexp(input: Tensor, dim: Dims, keepdim = false): Tensor {
+  const dims = normalizeDims("logsumexp", dim, input.ndim);
+  const top = amax(input, dims, true).detach();
+  // An infinite largest element is the result itself; subtracting it would give NaN.
+  const shift = where(eq(sub(top, top), 0), top, 0);
+  return dropped(add(log(sum(exp(sub(input, shift)), dims, true)), shift), dims, keepdim);
+}

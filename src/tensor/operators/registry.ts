@@ -1,0 +1,38 @@
+import { convolution } from "./convolution";
+import { creation } from "./creation";
+import { crossEntropy } from "./crossEntropy";
+import { elementwise } from "./elementwise";
+import { inPlace } from "./inPlace";
+import { matrix } from "./matrix";
+import { normalization } from "./normalization";
+import { pooling } from "./pooling";
+import { reduction } from "./reduction";
+import { softmax } from "./softmax";
+import type { Operator } from "./table";
+import { update } from "./update";
+import { views } from "./views";
+
+let byName: ReadonlyMap<string, Operator> | null = null;
+
+/** The row of a recorded node's op. */
+export function operatorNamed(name: string): Operator {
+  byName ??= new Map(
+    [
+      creation,
+      views,
+      elementwise,
+      reduction,
+      matrix,
+      softmax,
+      crossEntropy,
+      inPlace,
+      convolution,
+      pooling,
+      normalization,
+      update,
+    ].flatMap((rows) => rows.map((row): [string, Operator] => [row.name, row])),
+  );
+  const operator = byName.get(name);
+  if (!operator) throw new Error(`There is no operator named ${name}; the graph is not from this version of Ringlet.`);
+  return operator;
+}

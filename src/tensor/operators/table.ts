@@ -1,0 +1,120 @@
+import type { Grid, Shader } from "../../gpu";
+import type { DType } from "../dtype";
+import type { Attributes } from "../graph";
+import type { Shape } from "../shape";
+import type { Tensor } from "../tensor";
+
+/**
+ * The operator table: one row an operator.
+ *
+ * To add one, write in the file of its family (each exports an array of rows, which `registry.ts` joins):
+ *
+ * 1. the row: `name` (PyTorch's, in camelCase); `infer`, which checks the call and gives shape and dtype, throwing
+ *    `new OperatorError(name, "argument is X; expected Y")`; `lower`, which turns one recorded node into kernel calls;
+ *    and `backward`, which gives the gradient of each input, written with the public operators, so that it can itself
+ *    be differentiated;
+ * 2. the public function, beside the row: `apply(row, [tensors], attributes, scalars)`. It does what PyTorch's does
+ *    before the kernel: defaults, promotion, normalising dims. What can be said with other operators needs no row, only
+ *    a function.
+ *
+ * Attributes are structure: each new value makes a new plan. Scalars are uniforms: they may change with each replay.
+ *
+ * Lowering: `lowering.result()` is the node's result, contiguous, to be written by the kernel and returned.
+ * `lowering.dense(value)` gives an operand row-major and bindable by itself, copying only when a view requires it.
+ * `lowering.allocate` gives scratch memory that lives until the node is done. `lowering.dispatch` adds a kernel: its
+ * shader's binding 0 is a uniform block (the words of `uniforms`, in order), then the buffers of `bindings` in order.
+ * A kernel that reads a value by its strides adds `innerOffset(value)` to its index. A kernel's workgroups come as
+ * `spread(n)`: index = id.x + (id.y + id.z * n.y) * n.x * workgroupSize, and the kernel checks its end. A kernel reads
+ * and writes no buffer twice; the planner copies an operand that lies in a written buffer.
+ */
+export interface Operator<A extends Attributes = Attributes> {
+  readonly name: string;
+  /** True when running it changes a persistent tensor (its first input), so that it runs even if unused. */
+  readonly effect?: boolean;
+  infer(inputs: readonly TensorType[], attributes: A): TensorType;
+  lower(lowering: Lowering, node: LoweredNode<A>): Value;
+  /** The gradient of each input; null for those that have none or whose `needs` is false. Absent: no gradient flows. */
+  backward?(context: BackwardContext<A>): readonly (Tensor | null)[];
+}
+
+/** A tensor's type: what is known without its value. */
+export interface TensorType {
+  readonly shape: Shape;
+  readonly dtype: DType;
+}
+
+export interface BackwardContext<A extends Attributes = Attributes> {
+  readonly inputs: readonly Tensor[];
+  readonly output: Tensor;
+  /** The gradient of the output, in its shape. */
+  readonly gradient: Tensor;
+  readonly attributes: A;
+  readonly scalars: readonly number[];
+  /** By input: whether its gradient is wanted. */
+  readonly needs: readonly boolean[];
+}
+
+export interface LoweredNode<A extends Attributes = Attributes> extends TensorType {
+  readonly inputs: readonly Value[];
+  readonly attributes: A;
+  /** The node's scalars, to be passed as uniforms. */
+  readonly scalars: readonly ScalarReference[];
+}
+
+/** A scalar of a node, whose value each replay supplies, or a number known to the plan. */
+export type ScalarReference = { readonly node: number; readonly index: number } | { readonly literal: number };
+
+/** A word of a uniform block: a plain number is a u32. */
+export type Uniform =
+  | number
+  | { readonly f32: number }
+  | { readonly i32: number }
+  | { readonly scalar: ScalarReference; readonly dtype: DType };
+
+/** A node's value while lowering: elements of a buffer, or one number that fills the shape. */
+export type Value = BufferValue | ConstantValue;
+
+export interface BufferValue extends TensorType {
+  readonly kind: "buffer";
+  readonly root: Root;
+  /** Elements to step over for each dimension; 0 where broadcast. */
+  readonly strides: readonly number[];
+  /** The first element's index in the root. */
+  readonly offset: number;
+}
+
+export interface ConstantValue extends TensorType {
+  readonly kind: "constant";
+  readonly scalar: ScalarReference;
+}
+
+/** The buffer behind values that alias each other. Belongs to the planner. */
+export interface Root {
+  readonly bytes: number;
+  /** Whether other tensors lie in the same memory, so that its padding must stay as it is. */
+  readonly isShared: boolean;
+}
+
+export interface KernelCall {
+  readonly shader: Shader;
+  /** In the order of the shader's bindings. */
+  readonly bindings: readonly BufferValue[];
+  readonly uniforms: readonly Uniform[];
+  readonly grid: Grid;
+  /** An estimate of its arithmetic and memory operations, by which submits are cut. */
+  readonly work: number;
+}
+
+export interface Lowering {
+  /** Whether the adapter computes on the CPU: workgroup memory costs there, large register tiles pay. */
+  readonly isSoftware: boolean;
+  result(): BufferValue;
+  allocate(shape: Shape, dtype: DType): BufferValue;
+  dense(value: Value): BufferValue;
+  /** The value in a buffer, by whatever strides. */
+  buffer(value: Value): BufferValue;
+  dispatch(call: KernelCall): void;
+}
+
+/** Bindings begin at multiples of 64 elements (256 bytes); this is what remains of a value's offset. */
+export const innerOffset = (value: BufferValue): number => value.offset % 64;

@@ -1,0 +1,103 @@
+import { type BufferSlice, type Device, type Grid, type Kernel, uniformBlockBytes } from "../gpu";
+import type { DType } from "./dtype";
+import type { Recording } from "./recording";
+import type { Scratch, Workspace } from "./workspace";
+
+/** Where a binding's buffer comes from: scratch memory is fixed, leaves and outputs come with each recording. */
+export type Place =
+  | { readonly kind: "scratch"; readonly slice: BufferSlice }
+  | { readonly kind: "leaf" | "output"; readonly node: number };
+
+/** A part of a place, in bytes; `size` null is up to the end. */
+export interface PlacedBinding {
+  readonly place: Place;
+  readonly offset: number;
+}
+
+export interface Step {
+  readonly kernel: Kernel;
+  readonly bindings: readonly PlacedBinding[];
+  readonly uniforms: Uint32Array;
+  readonly patches: readonly {
+    readonly word: number;
+    readonly node: number;
+    readonly index: number;
+    readonly dtype: DType;
+  }[];
+  readonly grid: Grid;
+  readonly work: number;
+  /** The last replay's slices and their bind group: usually also the next one's. */
+  slices: BufferSlice[];
+  bindGroup: GPUBindGroup | null;
+}
+
+const floats = new Float32Array(1);
+const words = new Uint32Array(floats.buffer);
+
+/** A recorded structure, lowered to kernel calls. Replaying it creates no buffer, pipeline or bind group. */
+export class Plan {
+  constructor(
+    readonly steps: readonly Step[],
+    private readonly scratches: readonly Scratch[],
+    private readonly workspace: Workspace,
+  ) {}
+
+  /** Resolves when all its kernels are compiled; null when they are. */
+  get ready(): Promise<unknown> | null {
+    const pending = this.steps.flatMap(({ kernel }) => kernel.ready ?? []);
+    return pending.length > 0 ? Promise.all(pending) : null;
+  }
+
+  /** Records the steps with a recording's leaves, outputs and scalars. */
+  replay(device: Device, recording: Recording): void {
+    const { nodes } = recording.graph;
+    const storageSlices = new Map<number, BufferSlice>();
+    for (const [node, storage] of recording.leaves) storageSlices.set(node, storage.slice(device));
+    for (const [node, storage] of recording.outputs) storageSlices.set(node, storage.slice(device));
+    for (const step of this.steps) {
+      for (const { word, node, index, dtype } of step.patches)
+        step.uniforms[word] = encodeWord(nodes[node]!.scalars[index]!, dtype);
+      device.recorder.dispatch(
+        step.kernel,
+        bindGroupOf(device, step, storageSlices),
+        step.uniforms,
+        step.grid,
+        step.work,
+      );
+    }
+  }
+
+  /** Lets other plans and the pool have its scratch memory. */
+  release(): void {
+    this.workspace.release(this.scratches);
+  }
+}
+
+function bindGroupOf(device: Device, step: Step, storageSlices: ReadonlyMap<number, BufferSlice>): GPUBindGroup {
+  let changed = step.bindGroup === null;
+  for (let i = 0; i < step.bindings.length; i++) {
+    const { place, offset } = step.bindings[i]!;
+    const whole = place.kind === "scratch" ? place.slice : storageSlices.get(place.node)!;
+    const slice = offset === 0 ? whole : whole.buffer.slice(whole.offset + offset, whole.size - offset);
+    if (slice === step.slices[i]) continue;
+    step.slices[i] = slice;
+    changed = true;
+  }
+  if (changed || !step.bindGroup) step.bindGroup = device.pipelines.bindGroup(step.kernel, step.slices);
+  return step.bindGroup;
+}
+
+export const uniformWords = uniformBlockBytes / 4;
+
+/** The word that holds a number as a kernel reads it. */
+export function encodeWord(value: number, dtype: DType): number {
+  switch (dtype) {
+    case "float32":
+      floats[0] = value;
+      return words[0]!;
+    case "int32":
+      return value >>> 0;
+    case "bool":
+      return value ? 1 : 0;
+  }
+}

@@ -1,0 +1,172 @@
+import { type Device, requestDevice } from "../gpu";
+import { currentRecording, storageOf, takeRecording } from "./apply";
+import { bytesPerElement, decode, encode, type TypedArray } from "./dtype";
+import type { Plan } from "./plan";
+import { planRecording } from "./planner";
+import type { Recording } from "./recording";
+import { OperatorError } from "./shape";
+import { newStorage, type Storage } from "./storage";
+import type { Tensor } from "./tensor";
+import { Workspace } from "./workspace";
+
+/** Structures whose plans are kept; a training loop has a few. */
+const plansKept = 32;
+/** A value this small that was read goes on as the host's copy, so that reading losses holds no GPU memory. */
+const hostElements = 16_384;
+
+/** Runs recordings on a device, in order. */
+class Runtime {
+  private readonly workspace: Workspace;
+  /** By structure, least recently used first. */
+  private readonly plans = new Map<number, Plan>();
+
+  constructor(readonly device: Device) {
+    this.workspace = new Workspace(device);
+  }
+
+  /** Records the recording's steps; the caller submits. Waits only for kernels that are still compiling. */
+  run(recording: Recording): void | Promise<void> {
+    this.device.check();
+    const plan = this.planOf(recording);
+    const { ready } = plan;
+    return ready ? ready.then(() => plan.replay(this.device, recording)) : plan.replay(this.device, recording);
+  }
+
+  private planOf(recording: Recording): Plan {
+    const key = recording.structure;
+    let plan = this.plans.get(key);
+    if (plan) this.plans.delete(key);
+    else plan = planRecording(recording, this.device, this.workspace);
+    this.plans.set(key, plan);
+    if (this.plans.size > plansKept) {
+      const [oldest, evicted] = this.plans.entries().next().value!;
+      this.plans.delete(oldest);
+      evicted.release();
+    }
+    return plan;
+  }
+}
+
+let runtime: Promise<Runtime> | Runtime | null = null;
+/** The end of the queue of device work; null when all of it was handed to the GPU. */
+let tail: Promise<unknown> | null = null;
+
+/** Runs everything that follows on `device`. Values on the one before must have been read. */
+export function setDefaultDevice(device: Device): void {
+  runtime = new Runtime(device);
+}
+
+/** The device that tensors live on: the one set, or the machine's. */
+export async function getDevice(): Promise<Device> {
+  return (await getRuntime()).device;
+}
+
+function getRuntime(): Promise<Runtime> | Runtime {
+  if (runtime) return runtime;
+  const requested = requestDevice().then((device) => {
+    const made = new Runtime(device);
+    if (runtime === requested) runtime = made;
+    return made;
+  });
+  requested.catch(() => {
+    if (runtime === requested) runtime = null;
+  });
+  runtime = requested;
+  return requested;
+}
+
+/** Runs a task after all device work before it: at once if there is none. */
+function enqueue<T>(task: (runtime: Runtime) => T | Promise<T>): T | Promise<T> {
+  const ready = getRuntime();
+  if (!tail && !(ready instanceof Promise)) {
+    const result = task(ready);
+    if (!(result instanceof Promise)) return result;
+    return chain(result);
+  }
+  const before = tail ?? Promise.resolve();
+  return chain(before.then(() => ready).then(task));
+}
+
+function chain<T>(work: Promise<T>): Promise<T> {
+  const settled = work.then(
+    () => {},
+    () => {},
+  );
+  tail = settled;
+  void settled.then(() => {
+    if (tail === settled) tail = null;
+  });
+  return work;
+}
+
+/**
+ * Runs what was recorded: in-place changes, and values that survive. Resolves when the work is handed to the GPU, not
+ * when it is done.
+ */
+export async function flush(): Promise<void> {
+  const recording = takeRecording();
+  if (recording.graph.nodes.length > 0) await enqueue((on) => execute(on, recording, () => {}));
+}
+
+function execute<T>(on: Runtime, recording: Recording, then: () => T): T | Promise<T> {
+  const finish = () => {
+    const result = then();
+    on.device.recorder.submit();
+    recording.unpin();
+    return result;
+  };
+  const running = on.run(recording);
+  return running ? running.then(finish) : finish();
+}
+
+/** Reads a tensor's value: a copy in row-major order. Flushes. */
+export async function read(tensor: Tensor): Promise<TypedArray> {
+  const { dtype, numel } = tensor;
+  const storage = storageOf(tensor);
+  const values = await readStorage(storage, numel, (bytes) => decode(bytes, numel, dtype));
+  moveToHost(tensor, storage, values);
+  return values;
+}
+
+/** Reads a float32 tensor into `into`, of its number of elements. Flushes. */
+export async function readInto(tensor: Tensor, into: Float32Array): Promise<Float32Array> {
+  const { numel } = tensor;
+  if (into.length !== numel)
+    throw new OperatorError("read", `the array has ${into.length} elements; expected the tensor's ${numel}`);
+  return readStorage(storageOf(tensor), numel, (bytes) => {
+    into.set(new Float32Array(bytes, 0, numel));
+    return into;
+  });
+}
+
+async function readStorage<T>(storage: Storage, length: number, use: (bytes: ArrayBuffer) => T): Promise<T> {
+  const recording = takeRecording();
+  const pending = await enqueue((on) =>
+    execute(on, recording, () => on.device.readback.start(storage.slice(on.device), length * bytesPerElement)),
+  );
+  return pending.finish(use);
+}
+
+/** Lets a small value that was only read live on as data, so that its GPU memory serves the next step's. */
+function moveToHost({ source, numel, dtype }: Tensor, storage: Storage, values: TypedArray): void {
+  if (source.kind !== "node" || source.storage !== storage || numel > hostElements) return;
+  if (storage.memory.kept) return;
+  source.storage = newStorage(numel, storage.memory.what);
+  source.storage.memory.write(encode(values, dtype));
+  storage.memory.release();
+}
+
+/** Overwrites a storage after everything recorded so far; `words` may change after the call. */
+export function writeStorage(
+  storage: Storage,
+  words: Float32Array<ArrayBuffer> | Int32Array<ArrayBuffer> | Uint32Array<ArrayBuffer>,
+): void {
+  const { memory, offset } = storage;
+  if (tail || !memory.isOnDevice) {
+    const copy = words.slice();
+    if (tail) void enqueue(() => memory.write(copy, offset));
+    else memory.write(copy, offset);
+  } else memory.write(words, offset);
+}
+
+export const isRecorded = (storage: Storage): boolean => currentRecording().uses(storage.memory);
