@@ -1,8 +1,8 @@
 // Builds everything that is shipped, side by side: the pages, the library with its types, and the command line.
 import { spawn } from "node:child_process";
-import { chmodSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { builtinModules, createRequire } from "node:module";
-import { dirname, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "vite";
 
@@ -56,17 +56,33 @@ const commandLine = async () => {
 };
 
 /** TypeScript's own compiler writes the library's declarations. */
-const types = () =>
-  new Promise((done, fail) => {
-    rmSync(resolve(root, "dist/types"), { recursive: true, force: true });
-    const package_ = createRequire(import.meta.url).resolve("typescript/package.json");
-    const compiler = resolve(dirname(package_), JSON.parse(readFileSync(package_, "utf8")).bin.tsc);
+const types = async () => {
+  const folder = resolve(root, "dist/types");
+  rmSync(folder, { recursive: true, force: true });
+  const manifestPath = createRequire(import.meta.url).resolve("typescript/package.json");
+  const compiler = resolve(dirname(manifestPath), JSON.parse(readFileSync(manifestPath, "utf8")).bin.tsc);
+  await new Promise((done, fail) => {
     const child = spawn(process.execPath, [compiler, "-p", resolve(root, "scripts/tsconfig.types.json")], {
       cwd: root,
       stdio: "inherit",
     });
     child.on("error", fail);
-    child.on("exit", (code) => (code === 0 ? done() : fail(new Error("The library's types do not compile."))));
+    child.on("exit", (code) =>
+      code === 0 ? done() : fail(new Error("TypeScript found errors in the library's sources.")),
+    );
+  });
+  for (const entry of readdirSync(folder, { recursive: true })) {
+    const file = join(folder, entry);
+    if (file.endsWith(".d.ts")) writeFileSync(file, withExtensions(readFileSync(file, "utf8"), dirname(file)));
+  }
+};
+
+/** The sources import without extensions; users whose TypeScript resolves as Node does need them. */
+const withExtensions = (declarations, folder) =>
+  declarations.replace(/(?<=from |import\()"(\.[^"]*)"/g, (specifier, path) => {
+    const endings = [".js", "/index.js"];
+    const ending = endings.find((end) => existsSync(resolve(folder, path + end.replace(".js", ".d.ts"))));
+    return ending ? `"${path}${ending}"` : specifier;
   });
 
 const parts = { page, library, "command line": commandLine, types };
