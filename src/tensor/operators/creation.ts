@@ -5,6 +5,7 @@ import { apply } from "../apply";
 import type { DType } from "../dtype";
 import { OperatorError, type Shape, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
+import { trigonometry } from "./mathShader";
 import type { LoweredNode, Lowering, Operator, TensorType } from "./table";
 
 type CreationAttributes = { readonly shape: Shape; readonly dtype: DType };
@@ -69,9 +70,10 @@ const uniformShader = randomShader("rand", "fn draw(i: u32) -> f32 { return unit
 // Box-Muller, one normal number from two words of its own. 1 - u is in (0, 1], so the logarithm is finite.
 const normalShader = randomShader(
   "randn",
-  `fn draw(i: u32) -> f32 {
+  `${trigonometry}
+  fn draw(i: u32) -> f32 {
     let pair = philox(vec4u(i, 1u, u.stream), u.key).xy;
-    return sqrt(-2.0 * log(1.0 - unit(pair.x))) * cos(6.2831853071795864 * unit(pair.y));
+    return sqrt(-2.0 * log(1.0 - unit(pair.x))) * sine_of_quarters(6.2831853071795864 * unit(pair.y), 1);
   }`,
 );
 

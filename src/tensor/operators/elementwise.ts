@@ -4,7 +4,14 @@ import { broadcastShapes, describeShape, OperatorError } from "../shape";
 import { Tensor } from "../tensor";
 import { full } from "./creation";
 import { elementFunction, emitElementwise } from "./elementwiseKernel";
-import { erf as erfShader, isNan, normalDensity, pow as powShader, tanh as tanhShader } from "./mathShader";
+import {
+  erf as erfShader,
+  isNan,
+  normalDensity,
+  pow as powShader,
+  tanh as tanhShader,
+  trigonometry,
+} from "./mathShader";
 import type { BackwardContext, Operator } from "./table";
 import { sumTo } from "./views";
 
@@ -170,12 +177,14 @@ const reciprocalRow = row({
 });
 const sinRow = row({
   name: "sin",
-  body: "return sin(a);",
+  body: "return sine_of_quarters(a, 0);",
+  helpers: trigonometry,
   gradient: ({ gradient, inputs }) => [mul(gradient, cos(first(inputs)))],
 });
 const cosRow = row({
   name: "cos",
-  body: "return cos(a);",
+  body: "return sine_of_quarters(a, 1);",
+  helpers: trigonometry,
   gradient: ({ gradient, inputs }) => [neg(mul(gradient, sin(first(inputs))))],
 });
 const floorRow = row({ name: "floor", body: "return floor(a);", gradient: ({ gradient }) => [mul(gradient, 0)] });

@@ -71,3 +71,21 @@ fn power(x: f32, y: f32) -> f32 {
   return select(r, -r, is_odd);
 }
 `;
+
+/**
+ * Sine and cosine by Cody and Waite's reduction to [-pi/4, pi/4] and Cephes' polynomials; WGSL's own are only right to
+ * 5e-4 on some adapters.
+ */
+export const trigonometry = /* wgsl */ `
+fn sine_of_quarters(x: f32, quarters: i32) -> f32 {
+  let n = round(x * 0.6366197723675814);
+  let r = ((x - n * 1.5703125) - n * 4.8375129699707031e-4) - n * 7.5497899548918824e-8;
+  let s = r * r;
+  let phase = (i32(n) + quarters) & 3;
+  var y = r + r * s * (-1.6666654611e-1 + s * (8.3321608736e-3 - s * 1.9515295891e-4));
+  if ((phase & 1) == 1) {
+    y = 1.0 - 0.5 * s + s * s * (4.166664568298827e-2 + s * (-1.388731625493765e-3 + s * 2.443315711809948e-5));
+  }
+  return select(y, -y, phase >= 2);
+}
+`;
