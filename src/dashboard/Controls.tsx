@@ -20,7 +20,7 @@ function Control({ action, icon, label, title, run }: ControlProps) {
       class="button"
       data-testid={action}
       title={title}
-      disabled={busy.value !== null}
+      disabled={busy.value === action}
       onClick={() => void run()}
     >
       <Icon name={icon} />
@@ -33,7 +33,7 @@ function Control({ action, icon, label, title, run }: ControlProps) {
 export function Controls({ address }: { readonly address: JobAddress }) {
   const inviting = useSignal(false);
   const kind = phase.value.kind;
-  const inRing = takesPart(kind);
+  const inRing = kind === "training" || kind === "regrouping" || kind === "paused";
   const open = !isOver(kind) && kind !== "failed" && kind !== "left";
   return (
     <div class="controls">
@@ -44,7 +44,7 @@ export function Controls({ address }: { readonly address: JobAddress }) {
         <Control action="pause" icon="pause" label="Pause" title="Pause training for everyone" run={pause} />
       )}
       {inRing && <Control action="stop" icon="stop" label="Stop" title="Stop the job for everyone" run={stop} />}
-      {inRing && (
+      {takesPart(kind) && (
         <Control action="leave" icon="leave" label="Leave" title="Leave the ring; the others go on" run={leave} />
       )}
       {open && (

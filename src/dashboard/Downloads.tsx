@@ -27,6 +27,9 @@ export function Downloads() {
         <Icon name="download" />
         Download metrics
       </button>
+      <a class="button large" href="/">
+        Start another job
+      </a>
       <p class="hint">Weights as safetensors with PyTorch's names; metrics as CSV.</p>
     </section>
   );

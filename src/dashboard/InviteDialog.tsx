@@ -1,10 +1,10 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { JobAddress } from "../worker/api";
+import { fetchServerInfo } from "../worker/serverInfo";
 import { inviteLink, isLoopback } from "./address";
 import { Icon } from "./Icon";
 import { QrCode } from "./QrCode";
-import { fetchServerInfo, type ServerInfo } from "./serverInfo";
 
 interface InviteDialogProps {
   readonly address: JobAddress;
@@ -15,7 +15,7 @@ interface InviteDialogProps {
 export function InviteDialog({ address, open }: InviteDialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const field = useRef<HTMLInputElement>(null);
-  const server = useSignal<ServerInfo | null>(null);
+  const server = useSignal<{ readonly shareOrigin: string | null } | null>(null);
   const problem = useSignal<string | null>(null);
   const copied = useSignal(false);
   const shown = open.value;

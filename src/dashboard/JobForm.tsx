@@ -8,9 +8,10 @@ import { Icon } from "./Icon";
 import { parseIceServers } from "./iceServers";
 import { draftFor, type NumberField, type OptimizerName, readDraft, withModel, withOptimizer } from "./jobDraft";
 import { NumberInput } from "./NumberInput";
+import { PhaseBanner } from "./PhaseBanner";
 import { loadIceServers, loadMachineName, saveIceServers, saveMachineName } from "./preferences";
 import { start } from "./session";
-import { busy, gpu } from "./state";
+import { busy, gpu, snapshot } from "./state";
 
 const modelHints = {
   cnn: "More accurate; more GPUs help it most",
@@ -141,6 +142,7 @@ export function JobForm() {
         <Icon name="play" />
         {starting ? "Starting…" : "Start training"}
       </button>
+      {starting && snapshot.value !== null && <PhaseBanner />}
     </form>
   );
 }

@@ -1,3 +1,4 @@
+import { useEffect, useRef } from "preact/hooks";
 import type { JobAddress } from "../worker/api";
 import { AccuracyChart } from "./AccuracyChart";
 import { Controls } from "./Controls";
@@ -17,6 +18,12 @@ import { StepTimingBar } from "./StepTimingBar";
 
 /** A running job: its curves, its ring, and what can be done with it. */
 export function JobPage({ address }: { readonly address: JobAddress }) {
+  const content = useRef<HTMLElement>(null);
+  // The button that led here is gone: eyes and keyboard go on from the top of this page.
+  useEffect(() => {
+    window.scrollTo(0, 0);
+    content.current?.focus({ preventScroll: true });
+  }, []);
   return (
     <div class="page">
       <header class="masthead">
@@ -24,7 +31,7 @@ export function JobPage({ address }: { readonly address: JobAddress }) {
         <JobTitle />
         <Controls address={address} />
       </header>
-      <main class="jobPage">
+      <main class="jobPage" ref={content} tabIndex={-1}>
         <PhaseBanner />
         <JoinPanel />
         <Downloads />

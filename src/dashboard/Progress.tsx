@@ -1,5 +1,5 @@
 import { formatCount, formatDuration, formatPercent } from "./format";
-import { snapshot } from "./state";
+import { isOver, phase, snapshot } from "./state";
 
 /** How far the job is, in steps and in time. */
 export function Progress() {
@@ -19,8 +19,12 @@ export function Progress() {
         </span>
         <span>{formatPercent(step / steps)}</span>
         <span class="progressTime">
-          <span data-testid="elapsed">{formatDuration(now?.elapsedMilliseconds ?? null)}</span> elapsed,{" "}
-          <span data-testid="remaining">{formatDuration(now?.remainingMilliseconds ?? null)}</span> remaining
+          <span data-testid="elapsed">{formatDuration(now?.elapsedMilliseconds ?? null)}</span> elapsed
+          {!isOver(phase.value.kind) && (
+            <>
+              , <span data-testid="remaining">{formatDuration(now?.remainingMilliseconds ?? null)}</span> remaining
+            </>
+          )}
         </span>
       </p>
     </section>

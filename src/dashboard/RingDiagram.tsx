@@ -1,18 +1,16 @@
 import { formatMegabytesPerSecond, formatPercent, plural } from "./format";
-import { arcBetween, discRadius, pointOn } from "./ringGeometry";
+import { RingName } from "./RingName";
+import { arcBetween, ringCircle as circle, discRadius, pointOn } from "./ringGeometry";
 import { colorOf, members, ring } from "./state";
 
-const circle = { x: 170, y: 160, radius: 104 };
-/** Characters of a name that fit beside its neighbours; the table has the names in full. */
-const nameLength = (members: number): number => (members <= 4 ? 17 : members <= 6 ? 10 : 0);
-
-const shorten = (name: string, length: number): string =>
-  name.length > length ? `${name.slice(0, length - 1).trimEnd()}…` : name;
+/** More names and arrows than this would overlap; the table has them all. */
+const detailUpTo = 12;
 
 /** The members in ring order; gradients go round along the arrows. */
 export function RingDiagram() {
   const present = ring.value;
   const count = present.length;
+  const arrows = count >= 2 && count <= detailUpTo;
   const waiting = members.value.filter((member) => member.state === "joining").length;
   const traffic = present.reduce((sum, member) => sum + member.bytesOutPerSecond, 0);
   const names = present.map((member) => `${member.name} (${formatPercent(member.share)})`).join(", then ");
@@ -20,7 +18,7 @@ export function RingDiagram() {
   return (
     <section class="ringPanel panel">
       <h2>Ring</h2>
-      <svg class="ring" viewBox="0 0 340 320" role="img" aria-label={summary}>
+      <svg class="ring" viewBox="0 10 400 300" role="img" aria-label={summary}>
         <defs>
           <marker
             id="arrow"
@@ -35,8 +33,8 @@ export function RingDiagram() {
             <path class="arrowHead" d="M0 0l8 4-8 4z" />
           </marker>
         </defs>
-        {count < 2 && <circle class="ringTrack" cx={circle.x} cy={circle.y} r={circle.radius} />}
-        {count >= 2 &&
+        {!arrows && <circle class="ringTrack" cx={circle.x} cy={circle.y} r={circle.radius} />}
+        {arrows &&
           present.map((member, at) => {
             const next = present[(at + 1) % count];
             const gapHere = (discRadius(member.share, count) + 6) / (2 * Math.PI * circle.radius);
@@ -53,18 +51,14 @@ export function RingDiagram() {
         {present.map((member, at) => {
           const center = pointOn(circle, at / count);
           const radius = discRadius(member.share, count);
-          const above = center.y < circle.y - 1;
-          const room = nameLength(count);
           return (
             <g key={member.id} class={`ringMember member${colorOf(member.id)} ${member.state}`}>
               <circle cx={center.x} cy={center.y} r={radius} />
               <text class="ringRank" x={center.x} y={center.y} dy="0.36em">
                 {member.rank}
               </text>
-              {room > 0 && (
-                <text class="ringName" x={center.x} y={above ? center.y - radius - 8 : center.y + radius + 20}>
-                  {member.self ? "you" : shorten(member.name, room)}
-                </text>
+              {count <= detailUpTo && (
+                <RingName name={member.self ? "you" : member.name} center={center} radius={radius} />
               )}
             </g>
           );

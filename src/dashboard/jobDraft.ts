@@ -37,7 +37,7 @@ export const fieldLabels: Readonly<Record<NumberField, string>> = {
   steps: "Steps",
   learningRate: "Learning rate",
   seed: "Seed",
-  validateEvery: "Validate every … steps",
+  validateEvery: "Steps between validations",
   momentum: "Momentum",
   beta1: "Beta 1",
   beta2: "Beta 2",
@@ -129,7 +129,7 @@ export function readDraft(draft: JobDraft): DraftReading {
     const text = draft.numbers[field].trim();
     const value = text === "" ? Number.NaN : Number(text);
     if (!Number.isFinite(value)) {
-      errors[field] = `${fieldLabels[field].replace(" … ", " so many ")} must be a number.`;
+      errors[field] = `${fieldLabels[field]} must be a number.`;
       continue;
     }
     const problem = problemWith({ ...sound, numbers: { ...sound.numbers, [field]: text } });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { arcBetween, discRadius, pointOn } from "./ringGeometry";
+import { arcBetween, discRadius, pointOn, ringCircle } from "./ringGeometry";
 
 const circle = { x: 100, y: 50, radius: 40 };
 
@@ -22,4 +22,11 @@ test("a member with twice its even share has twice the area, within bounds", () 
   const even = discRadius(0.25, 4);
   expect(discRadius(0.5, 4) ** 2 / even ** 2).toBeCloseTo(2, 2);
   expect([discRadius(0, 4), discRadius(1, 4)]).toEqual([13, 30]);
+});
+
+test("neighbours' discs never touch, whatever their shares", () => {
+  for (const members of [2, 3, 5, 9, 16, 24]) {
+    const spacing = 2 * ringCircle.radius * Math.sin(Math.PI / members);
+    expect(discRadius(1, members) * 2).toBeLessThan(spacing);
+  }
 });

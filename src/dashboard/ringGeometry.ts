@@ -9,6 +9,9 @@ export interface Point {
   readonly y: number;
 }
 
+/** Where the members stand in the ring's drawing. */
+export const ringCircle: Circle = { x: 200, y: 160, radius: 92 };
+
 /** Two figures after the point are finer than a pixel. */
 const round = (value: number): number => Math.round(value * 100) / 100;
 
@@ -29,8 +32,10 @@ export function arcBetween(circle: Circle, from: number, to: number, gap: number
   return `M${start.x} ${start.y}A${circle.radius} ${circle.radius} 0 ${large} 1 ${end.x} ${end.y}`;
 }
 
-/** Radius of a member's disc: its area follows its share of the batch, between bounds. */
+/** Radius of a member's disc: its area follows its share of the batch, between bounds that keep neighbours apart. */
 export function discRadius(share: number, members: number): number {
-  const relative = share * members;
-  return round(Math.min(30, Math.max(13, 20 * Math.sqrt(relative))));
+  const room = (Math.PI * ringCircle.radius) / members - 8;
+  const most = Math.max(8, Math.min(30, room));
+  const even = Math.min(20, most * 0.75);
+  return round(Math.min(most, Math.max(even * 0.65, even * Math.sqrt(share * members))));
 }

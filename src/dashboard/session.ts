@@ -74,11 +74,12 @@ async function openJob(address: JobAddress): Promise<void> {
   view.value = { kind: "opening", address };
   try {
     const opened = connect();
-    const status = opened.gpu();
-    const subscribed = opened.subscribe(Comlink.proxy(receive));
-    await opened.open(address, loadMachineName());
-    await subscribed;
-    gpu.value = await status;
+    const [status] = await Promise.all([
+      opened.gpu(),
+      opened.subscribe(Comlink.proxy(receive)),
+      opened.open(address, loadMachineName()),
+    ]);
+    gpu.value = status;
   } catch (error) {
     view.value = { kind: "message", title: "This job can't be opened", text: sentence(error), advice: closedJob };
     return;
@@ -91,9 +92,10 @@ async function openJob(address: JobAddress): Promise<void> {
 export function start(spec: JobSpec): Promise<void> {
   return act("start", async () => {
     const maker = connect();
-    const subscribed = maker.subscribe(Comlink.proxy(receive));
-    const address = await maker.create(spec, loadMachineName());
-    await subscribed;
+    const [address] = await Promise.all([
+      maker.create(spec, loadMachineName()),
+      maker.subscribe(Comlink.proxy(receive)),
+    ]);
     rememberTraining(address.job);
     window.history.replaceState(null, "", addressSuffix(address));
     view.value = { kind: "job", address };
