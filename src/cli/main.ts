@@ -44,6 +44,12 @@ function report(error: unknown): number {
   return 1;
 }
 
+// `ringlet --help | head -1` closes the pipe while there is more to write, which nobody misses.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+  process.exit();
+});
+
 try {
   if (process.argv.length <= 2) program.outputHelp();
   else await program.parseAsync();
