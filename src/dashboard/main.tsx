@@ -4,6 +4,9 @@ import "./base.css";
 import "./controls.css";
 import "./startPage.css";
 import "./jobPage.css";
+import "./ring.css";
+import "./stepTiming.css";
+import "./members.css";
 import { App } from "./App";
 import { begin, reportUncaught, warnLoneMember } from "./session";
 
