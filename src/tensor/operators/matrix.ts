@@ -70,13 +70,13 @@ function evenStep(batch: readonly number[], strides: readonly number[]): number 
   return step ?? 0;
 }
 
+const smallTile: Tile = { rows: 4, columns: 4, width: 8, height: 8 };
+const largeTile: Tile = { rows: 8, columns: 8, width: 8, height: 8 };
+
 /** A large tile reads less memory for each product; a small one makes more invocations. */
 function tileFor(isSoftware: boolean, rows: number, columns: number, batch: number): Tile {
-  const large: Tile = isSoftware
-    ? { rows: 16, columns: 16, width: 4, height: 4 }
-    : { rows: 8, columns: 8, width: 8, height: 8 };
-  const invocations = batch * Math.ceil(rows / large.rows) * Math.ceil(columns / large.columns);
-  return invocations >= (isSoftware ? 32 : 4096) ? large : { rows: 4, columns: 4, width: 8, height: 8 };
+  const invocations = batch * Math.ceil(rows / largeTile.rows) * Math.ceil(columns / largeTile.columns);
+  return invocations >= (isSoftware ? 64 : 4096) ? largeTile : smallTile;
 }
 
 function emitMatmul(lowering: Lowering, a: Matrix, b: Matrix, out: BufferValue): void {
@@ -85,7 +85,7 @@ function emitMatmul(lowering: Lowering, a: Matrix, b: Matrix, out: BufferValue):
   const batches = sizeOf(out.shape.slice(0, -2));
   if (batches * m * n === 0) return;
   const layout = layoutOf(a, b);
-  const tile = layout ? tileFor(lowering.isSoftware, m, n, batches) : { rows: 4, columns: 4, width: 8, height: 8 };
+  const tile = layout ? tileFor(lowering.isSoftware, m, n, batches) : smallTile;
   const across = Math.ceil(n / (tile.columns * tile.width));
   const down = Math.ceil(m / (tile.rows * tile.height));
   const strides = layout ? [pitchOf(a), pitchOf(b)] : [a.row, a.column, b.row, b.column];
