@@ -53,7 +53,6 @@ export {
   variance as var_,
 } from "./operators/reduction";
 export { logSoftmax, softmaxOver as softmax } from "./operators/softmax";
-export { type UpdateFormula, update_ } from "./operators/update";
 export {
   broadcastTo,
   cat,
