@@ -1,0 +1,121 @@
+import { type Tensor, zeroGradients } from "../tensor/index";
+import { type AdamOptions, adam, adamw, type OptimizerSpec, type SgdOptions, sgd } from "./spec";
+import { TensorUpdate, UpdateKernel } from "./tensorUpdate";
+
+/** Parameters with options of their own; what they leave out is the optimizer's. */
+export type ParameterGroup<Options> = Options & { readonly parameters: Iterable<Tensor> };
+
+/** A group as an optimizer holds it. A schedule sets `learningRate` between steps. */
+export interface OptimizerGroup {
+  readonly parameters: readonly Tensor[];
+  readonly spec: OptimizerSpec;
+  learningRate: number;
+}
+
+/** What of an optimizer a checkpoint needs: for each group its learning rate, and for each parameter its state. */
+export interface OptimizerState {
+  readonly groups: readonly {
+    readonly learningRate: number;
+    readonly parameters: readonly { readonly steps: number; readonly arrays: readonly Float32Array[] }[];
+  }[];
+}
+
+/** An optimizer over any tensors, as torch.optim: a kernel for each parameter that has a gradient. */
+export class Optimizer {
+  readonly groups: readonly OptimizerGroup[];
+  readonly #updates: readonly (readonly TensorUpdate[])[];
+
+  constructor(groups: readonly { readonly parameters: Iterable<Tensor>; readonly spec: OptimizerSpec }[]) {
+    this.groups = groups.map(({ parameters, spec }) => ({
+      parameters: [...parameters],
+      spec,
+      learningRate: spec.learningRate,
+    }));
+    const all = this.groups.flatMap((group) => group.parameters);
+    if (all.length === 0) throw new Error("The optimizer got no parameters; give it a module's parameters().");
+    if (new Set(all).size < all.length) throw new Error("The optimizer got a parameter twice; give each to one group.");
+    this.#updates = this.groups.map(({ parameters, spec }) => {
+      const kernel = new UpdateKernel(spec);
+      return parameters.map((parameter) => new TensorUpdate(kernel, parameter));
+    });
+  }
+
+  /** Changes every parameter that has a gradient, at the next flush. */
+  step(): void {
+    for (const [index, { learningRate }] of this.groups.entries())
+      for (const update of this.#updates[index] ?? []) {
+        const { grad } = update.weights;
+        if (grad) update.step(grad, learningRate);
+      }
+  }
+
+  /** Sets the parameters' gradients to zero, in the memory they have. */
+  zeroGrad(): void {
+    zeroGradients(this.groups.flatMap((group) => group.parameters));
+  }
+
+  async stateDict(): Promise<OptimizerState> {
+    const groups = this.groups.map(async ({ learningRate }, index) => {
+      const updates = this.#updates[index] ?? [];
+      const parameters = updates.map(async (update) => ({ steps: update.steps, arrays: await update.readState() }));
+      return { learningRate, parameters: await Promise.all(parameters) };
+    });
+    return { groups: await Promise.all(groups) };
+  }
+
+  /** @throws Error where the state comes from other groups, parameters or another kind of optimizer. */
+  loadStateDict({ groups }: OptimizerState): void {
+    const counts = (of: readonly { readonly parameters: readonly unknown[] }[]) =>
+      `[${of.map(({ parameters }) => parameters.length).join(", ")}]`;
+    if (counts(groups) !== counts(this.groups))
+      throw new Error(
+        `The optimizer's state has groups of ${counts(groups)} parameters; expected ${counts(this.groups)}.`,
+      );
+    for (const [index, { learningRate, parameters }] of groups.entries()) {
+      const group = this.groups[index];
+      if (group) group.learningRate = learningRate;
+      for (const [at, { steps, arrays }] of parameters.entries()) this.#updates[index]?.[at]?.writeState(arrays, steps);
+    }
+  }
+}
+
+type ParametersOrGroups<Options> = Iterable<Tensor> | readonly ParameterGroup<Options>[];
+
+function grouped<Options extends object>(
+  parameters: ParametersOrGroups<Options>,
+  options: Options,
+  specify: (options: Options) => OptimizerSpec,
+) {
+  const items = [...parameters];
+  const groups = items.filter((item): item is ParameterGroup<Options> => "parameters" in item);
+  if (groups.length === 0) {
+    const tensors = items.filter((item): item is Tensor => !("parameters" in item));
+    return [{ parameters: tensors, spec: specify(options) }];
+  }
+  if (groups.length < items.length) throw new Error("The optimizer got both parameters and groups; give it one kind.");
+  return groups.map(({ parameters: tensors, ...own }) => ({
+    parameters: tensors,
+    spec: specify({ ...options, ...own }),
+  }));
+}
+
+/** Stochastic gradient descent, with momentum, Nesterov's too, and weight decay. */
+export class SGD extends Optimizer {
+  constructor(parameters: ParametersOrGroups<SgdOptions>, options: SgdOptions = {}) {
+    super(grouped(parameters, options, sgd));
+  }
+}
+
+/** Adam, whose weight decay is added to the gradient. */
+export class Adam extends Optimizer {
+  constructor(parameters: ParametersOrGroups<AdamOptions>, options: AdamOptions = {}) {
+    super(grouped(parameters, options, adam));
+  }
+}
+
+/** Adam with decoupled weight decay. */
+export class AdamW extends Optimizer {
+  constructor(parameters: ParametersOrGroups<AdamOptions>, options: AdamOptions = {}) {
+    super(grouped(parameters, options, adamw));
+  }
+}
