@@ -4,8 +4,9 @@ import type { Plugin } from "vite";
 
 /**
  * Serves PyTorch's reference answers to tests in the browser: `/@reference/ops/NAME.json`,
- * `/@reference/training/NAME`, and `/@reference/ops/` for the list of names. `RINGLET_REFERENCE` and
- * `RINGLET_TRAINING_REFERENCE` put other folders of the same form in their place.
+ * `/@reference/training/NAME`, `/@reference/ops/` for the list of names, and `/@reference/` for the folder of
+ * operators that was asked for. `RINGLET_REFERENCE` and `RINGLET_TRAINING_REFERENCE` put other folders of the same
+ * form in their place.
  */
 export function serveReference(): Plugin {
   const folders: Record<string, string> = {
@@ -19,7 +20,10 @@ export function serveReference(): Plugin {
         const [, kind = "", name = ""] = decodeURIComponent((request.url ?? "").split("?")[0] ?? "").split("/");
         const folder = folders[kind];
         const path = folder ? normalize(join(folder, name)) : "";
-        if (!folder || !path.startsWith(folder) || !existsSync(path)) {
+        if (kind === "") {
+          response.setHeader("content-type", "application/json");
+          response.end(JSON.stringify({ ops: process.env.RINGLET_REFERENCE ?? null }));
+        } else if (!folder || !path.startsWith(folder) || !existsSync(path)) {
           response.statusCode = 404;
           response.end(`There is no reference ${kind}/${name}.`);
         } else if (name === "") {

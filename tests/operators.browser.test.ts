@@ -1,0 +1,97 @@
+import { afterAll, describe, expect, test } from "vitest";
+import { operatorTable } from "./operatorTable";
+import { ReferenceCall, toTensor } from "./referenceCall";
+import { expectClose, type ReferenceCase, type ReferenceFile } from "./referenceCase";
+
+async function fetchJson<T>(path: string): Promise<T> {
+  const response = await fetch(`/@reference/${path}`);
+  if (!response.ok) throw new Error(`The reference answers can't be read: ${await response.text()}`);
+  return response.json();
+}
+
+const suffix = ".json";
+const { ops: given } = await fetchJson<{ readonly ops: string | null }>("");
+const names = (await fetchJson<string[]>("ops/"))
+  .filter((name) => name.endsWith(suffix))
+  .map((name) => name.slice(0, -suffix.length));
+/** The project's own copy also holds operators that Ringlet doesn't have; a folder that was asked for must be met. */
+const tested = given === null ? Object.keys(operatorTable) : names;
+
+const files = new Map(
+  await Promise.all(
+    tested
+      .filter((name) => names.includes(name))
+      .map(async (name) => [name, await fetchJson<ReferenceFile>(`ops/${name}${suffix}`)] as const),
+  ),
+);
+
+const counts = { expected: 0, passed: 0, failed: 0 };
+
+test("the reference has operators", () => {
+  expect(names, "the reference folder's operators").not.toEqual([]);
+});
+
+for (const name of tested) {
+  describe(name, () => {
+    const row = operatorTable[name];
+    const file = files.get(name);
+    if (!row || !file) {
+      test("is in the table and in the reference", () => {
+        expect.fail(
+          row
+            ? `The reference folder has no ${name}${suffix}, whose cases the table's row is for.`
+            : `The reference has cases for ${name}, an operator that Ringlet doesn't have, or that lacks a row in tests/operatorTable.ts.`,
+        );
+      });
+      return;
+    }
+    const { cases } = file;
+    test("has cases", () => {
+      expect(cases.length).toBeGreaterThan(0);
+    });
+    for (const [index, reference] of cases.entries()) {
+      counts.expected += 1;
+      test(`${index}: ${reference.id}`, async () => {
+        counts.failed += 1;
+        await check(name, reference);
+        counts.failed -= 1;
+        counts.passed += 1;
+      });
+    }
+  });
+}
+
+afterAll(() => {
+  const { expected, passed, failed } = counts;
+  console.log(`Reference cases: ${expected} expected, ${passed} passed, ${failed} failed.`);
+  expect(passed, "passed reference cases").toBe(expected);
+});
+
+/** Runs a case forward and backward, and compares all that PyTorch gives. */
+async function check(name: string, reference: ReferenceCase): Promise<void> {
+  const row = operatorTable[name];
+  if (!row) throw new Error(`There is no row for ${name}.`);
+  const call = new ReferenceCall(reference, row.parameters);
+  const result = row.call(call);
+  expect(call.unread, "arguments that the row doesn't pass on").toEqual([]);
+  const outputs = "dtype" in result ? [result] : result;
+  expect(outputs.length, "the number of outputs").toBe(reference.outputs.length);
+  for (const [index, cotangent] of Object.entries(reference.cotangents ?? {})) {
+    const output = outputs[Number(index)];
+    if (!output) throw new Error(`There is no output ${index} for the cotangent of that index.`);
+    output.backward(toTensor(cotangent));
+  }
+  for (const output of outputs) output.keep();
+  for (const [index, output] of outputs.entries()) {
+    const expected = reference.outputs[index];
+    if (!expected) throw new Error(`The reference has no output ${index}.`);
+    expect(output.dtype, `output ${index}'s dtype`).toBe(expected.dtype === "int64" ? "int32" : expected.dtype);
+    expectClose(`output ${index}`, output.shape, await output.data(), expected, row.tolerance);
+  }
+  for (const [index, expected] of Object.entries(reference.gradients ?? {})) {
+    if (!expected) continue;
+    const { grad } = call.tensors[Number(index)] ?? {};
+    if (!grad) throw new Error(`Tensor ${index} has no gradient; PyTorch gives it one.`);
+    expectClose(`the gradient of tensor ${index}`, grad.shape, await grad.data(), expected, row.tolerance);
+  }
+}

@@ -1,0 +1,154 @@
+import { type Tensor, tensor } from "../src/tensor/index";
+import { decode, type ReferenceArgument, type ReferenceCase, type ReferenceTensor } from "./referenceCase";
+
+export function toTensor(given: ReferenceTensor, requiresGrad = false): Tensor {
+  const dtype = given.dtype === "int64" ? "int32" : given.dtype;
+  return tensor(decode(given), { shape: given.shape, dtype, requiresGrad });
+}
+
+/**
+ * One call of the reference, bound to PyTorch's parameter names. Each argument is to be asked for by name: one that
+ * nobody asks for fails the call, so that no option is passed over in silence.
+ */
+export class ReferenceCall {
+  readonly tensors: readonly Tensor[];
+  readonly #arguments = new Map<string, ReferenceArgument>();
+  readonly #unread = new Set<string>();
+  readonly #case: ReferenceCase;
+
+  /** @param parameters PyTorch's names in order; a last one that begins with "*" takes all arguments that are left. */
+  constructor(reference: ReferenceCase, parameters: readonly string[]) {
+    this.#case = reference;
+    this.tensors = reference.tensors.map((given, index) => toTensor(given, Boolean(reference.gradients?.[index])));
+    const rest = parameters.at(-1)?.startsWith("*") ? parameters.length - 1 : null;
+    for (const [index, argument] of reference.args.entries()) {
+      if (rest !== null && index >= rest) continue;
+      const name = parameters[index];
+      if (name === undefined) throw new Error(`The call has ${reference.args.length} arguments for ${parameters}.`);
+      this.#arguments.set(name, argument);
+    }
+    if (rest !== null) this.#arguments.set(parameters[rest] ?? "", reference.args.slice(rest));
+    for (const [name, argument] of Object.entries(reference.kwargs)) {
+      if (!parameters.includes(name)) throw new Error(`The call has an argument ${name}, which the row doesn't know.`);
+      this.#arguments.set(name, argument);
+    }
+    for (const name of this.#arguments.keys()) this.#unread.add(name);
+  }
+
+  get unread(): readonly string[] {
+    return [...this.#unread];
+  }
+
+  /** Whether an argument was given, null included. */
+  has(name: string): boolean {
+    return this.#arguments.has(name);
+  }
+
+  isBoolean(name: string): boolean {
+    return typeof this.#arguments.get(name) === "boolean";
+  }
+
+  tensor(name: string): Tensor {
+    return this.optionalTensor(name) ?? this.#fail(name, "a tensor");
+  }
+
+  optionalTensor(name: string): Tensor | null {
+    const argument = this.#take(name);
+    return argument === null ? null : (this.#tensorOf(argument) ?? this.#fail(name, "a tensor"));
+  }
+
+  tensorList(name: string): Tensor[] {
+    const argument = this.#take(name);
+    const list =
+      Array.isArray(argument) && argument.length === 1 && Array.isArray(argument[0]) ? argument[0] : argument;
+    if (!Array.isArray(list)) return this.#fail(name, "a list of tensors");
+    return list.map((item) => this.#tensorOf(item) ?? this.#fail(name, "a list of tensors"));
+  }
+
+  /** A tensor or a number. */
+  operand(name: string): Tensor | number {
+    return this.optionalOperand(name) ?? this.#fail(name, "a tensor or a number");
+  }
+
+  optionalOperand(name: string): Tensor | number | null {
+    const argument = this.#take(name);
+    if (argument === null) return null;
+    return this.#tensorOf(argument) ?? this.#numberOf(argument) ?? this.#fail(name, "a tensor or a number");
+  }
+
+  number(name: string, otherwise?: number): number {
+    return this.optionalNumber(name) ?? otherwise ?? this.#fail(name, "a number");
+  }
+
+  optionalNumber(name: string): number | null {
+    const argument = this.#take(name);
+    return argument === null ? null : (this.#numberOf(argument) ?? this.#fail(name, "a number"));
+  }
+
+  boolean(name: string, otherwise: boolean): boolean {
+    const argument = this.#take(name) ?? otherwise;
+    return typeof argument === "boolean" ? argument : this.#fail(name, "true or false");
+  }
+
+  /** One of some texts; the first where the argument isn't given. */
+  oneOf<Text extends string>(name: string, ...texts: [Text, ...Text[]]): Text {
+    const argument = this.#take(name);
+    if (argument === null) return texts[0];
+    return texts.find((text) => text === argument) ?? this.#fail(name, `one of ${texts.join(", ")}`);
+  }
+
+  /** A text where it is one of `texts`, otherwise numbers. */
+  textOrNumbers<Text extends string>(name: string, ...texts: Text[]): Text | number | number[] | null {
+    const argument = this.#arguments.get(name);
+    const text = texts.find((candidate) => candidate === argument);
+    if (text === undefined) return this.numbers(name);
+    this.#take(name);
+    return text;
+  }
+
+  /** A number or a list of numbers; null where it isn't given. */
+  numbers(name: string): number | number[] | null {
+    const argument = this.#take(name);
+    if (argument === null) return null;
+    if (Array.isArray(argument)) return argument.map((item) => this.#numberOf(item) ?? this.#fail(name, "numbers"));
+    return this.#numberOf(argument) ?? this.#fail(name, "numbers");
+  }
+
+  /** A list of numbers, also where PyTorch takes them one by one. */
+  list(name: string): number[] {
+    const numbers = this.#spread(name);
+    return numbers.map((item) => this.#numberOf(item) ?? this.#fail(name, "a list of numbers"));
+  }
+
+  #spread(name: string): readonly ReferenceArgument[] {
+    const argument = this.#take(name);
+    if (!Array.isArray(argument)) return this.#fail(name, "a list of numbers");
+    return argument.length === 1 && Array.isArray(argument[0]) ? argument[0] : argument;
+  }
+
+  #take(name: string): ReferenceArgument {
+    this.#unread.delete(name);
+    return this.#arguments.get(name) ?? null;
+  }
+
+  #tensorOf(argument: ReferenceArgument): Tensor | undefined {
+    return typeof argument === "object" && argument !== null && "$tensor" in argument
+      ? this.tensors[argument.$tensor]
+      : undefined;
+  }
+
+  /** A number; also where it is written as text or is the only value of a tensor of integers. */
+  #numberOf(argument: ReferenceArgument): number | undefined {
+    if (typeof argument === "number") return argument;
+    if (typeof argument !== "object" || argument === null) return undefined;
+    if ("$float" in argument) return Number(argument.$float.replace("inf", "Infinity"));
+    const given = "$tensor" in argument ? this.#case.tensors[argument.$tensor] : undefined;
+    return given && given.dtype !== "float32" ? decode(given)[0] : undefined;
+  }
+
+  #fail(name: string, expected: string): never {
+    throw new Error(
+      `The argument ${name} is ${JSON.stringify(this.#arguments.get(name) ?? null)}; the row expects ${expected}.`,
+    );
+  }
+}
