@@ -1,3 +1,4 @@
+import { toHex } from "../base/bytes";
 import { type Manifest, maxElements, parseJobSpec } from "./spec";
 
 /**
@@ -20,9 +21,9 @@ export function parseManifest(json: unknown): Manifest {
   return { protocol, job, maker, spec: parseJobSpec(spec), elements };
 }
 
-/** SHA-256 of the manifest's canonical JSON, in lower-case hex. */
-export function manifestHash(manifest: Manifest): Promise<string> {
-  return sha256(new TextEncoder().encode(canonicalJson(manifest)));
+/** SHA-256 of the manifest's canonical JSON: what peers prove to each other. */
+export async function manifestHash(manifest: Manifest): Promise<Uint8Array<ArrayBuffer>> {
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(canonicalJson(manifest))));
 }
 
 /** JSON without white space, the keys of each object in order, so that equal values are equal text. */
@@ -39,9 +40,5 @@ export function canonicalJson(value: unknown): string {
 
 /** SHA-256 in lower-case hex. The bytes are copied before this returns: they may change afterwards. */
 export async function sha256(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
-  return hex(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
-}
-
-function hex(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return toHex(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
 }

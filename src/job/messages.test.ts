@@ -8,7 +8,7 @@ const ada = memberId("0a".repeat(16));
 const messages: readonly ControlMessage[] = [
   { kind: "hello", name: "Ada", gpu: { vendor: "amd", architecture: "rdna-3", description: "" }, member: true },
   { kind: "join" },
-  { kind: "prepare", epoch: 3, boundary: 17, reason: "Grace joins." },
+  { kind: "prepare", epoch: 3, boundary: 17, members: [ada], reason: "Grace joins." },
   {
     kind: "generation",
     epoch: 3,
@@ -31,8 +31,8 @@ describe("control messages", () => {
     [null, "There is no control message undefined."],
     [{ kind: "explode" }, 'There is no control message "explode".'],
     [{ kind: "toString" }, 'There is no control message "toString".'],
-    [{ kind: "prepare", epoch: 1, boundary: 0 }, "prepare.reason must be a text"],
-    [{ kind: "prepare", epoch: -1, boundary: 0, reason: "" }, "prepare.epoch must be a whole number"],
+    [{ kind: "prepare", epoch: 1, boundary: 0, members: [] }, "prepare.reason must be a text"],
+    [{ kind: "prepare", epoch: -1, boundary: 0, members: [], reason: "" }, "prepare.epoch must be a whole number"],
     [{ kind: "join", extra: 1 }, "join has no extra"],
     [{ kind: "outranked", epoch: 1, coordinator: "nobody" }, "outranked.coordinator must be a member's id"],
     [

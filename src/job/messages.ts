@@ -62,7 +62,7 @@ const fieldsOf = {
   trouble: { epoch, lost: nullable(id), sentence },
 
   /** The coordinator forms a generation: stop before starting step `boundary` (0: at once), then report. */
-  prepare: { epoch, boundary: step, reason: sentence },
+  prepare: { epoch, boundary: step, members: memberIds, reason: sentence },
   report: {
     epoch,
     /** Committed steps; -1 without any state. */
@@ -105,7 +105,7 @@ const fieldsOf = {
     /** In ring order; the first is the coordinator. */
     members: list(object({ id, from: integer(0, 8192), count: integer(0, 8192) }), maxMembers),
     startStep: step,
-    /** Begin with the validation that is due at `startStep`. */
+    /** Begin with the validation at `startStep` where one is due: somebody hasn't got it. */
     validate: boolean,
     run,
     reason: sentence,

@@ -1,3 +1,8 @@
+import { PhiloxStream } from "../base/philox";
+
+/** Tells the shuffles apart from what else is drawn under the job's seed. */
+const shuffleStream = 0x5348_5546;
+
 /**
  * Which samples make up the global batch of each step: the data set's shuffled epochs, one after the other, cut into
  * batches. A batch may begin in one epoch and end in the next. It follows from the seed and the step alone, so every
@@ -51,21 +56,13 @@ export class Sampler {
 /** The numbers below `size` in the order of an epoch (Fisher and Yates's shuffle, in Durstenfeld's form). */
 function shuffled(size: number, seed: number, epoch: number): Uint32Array {
   const order = Uint32Array.from({ length: size }, (_, index) => index);
-  const key = mix(mix(seed) ^ epoch);
+  const stream = new PhiloxStream(seed, [shuffleStream, epoch]);
   for (let last = size - 1; last > 0; last -= 1) {
-    // A scaled 32-bit draw: for the sizes of data sets its bias is below 2^-12, far from mattering to a shuffle.
-    const other = Math.floor((mix(key ^ last) / 0x1_0000_0000) * (last + 1));
+    // A scaled 32-bit word: for the sizes of data sets its bias is below 2^-12, far from mattering to a shuffle.
+    const other = Math.floor((stream.word(last) / 2 ** 32) * (last + 1));
     const moved = order[last]!;
     order[last] = order[other]!;
     order[other] = moved;
   }
   return order;
-}
-
-/** A bijection of 32-bit integers that scatters them well (lowbias32, from Chris Wellons's search for such functions). */
-function mix(value: number): number {
-  let mixed = value | 0;
-  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x21f0aaad);
-  mixed = Math.imul(mixed ^ (mixed >>> 15), 0xd35a2d97);
-  return (mixed ^ (mixed >>> 15)) >>> 0;
 }
