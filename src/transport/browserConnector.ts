@@ -34,6 +34,10 @@ export class BrowserConnector implements Connector {
     this.#options = options;
     this.#configuration = { iceServers: [...options.iceServers] };
     this.#rendezvous = new Rendezvous(options.signaling, this.#configuration);
+    // A closed connection tells the peers at once; one whose page is gone leaves them to wait for its silence.
+    addEventListener("pagehide", () => {
+      for (const connection of this.#connections.values()) connection.close();
+    });
   }
 
   async open(): Promise<OpenedConnection> {

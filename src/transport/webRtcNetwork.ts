@@ -90,7 +90,7 @@ export class WebRtcNetwork implements Network {
     const pending = new Map<string, number | null>(this.#names.map((name) => [name, null]));
     let refusal: LinkError | null = null;
     let answered = false;
-    /** One proof at a time, so that only one member gets to know this one. */
+    /** One proof at a time, in the order in which connections open, so that only one member gets a link. */
     let turn: Promise<unknown> = Promise.resolve();
     const settle = (name: string) => {
       pending.delete(name);
@@ -118,9 +118,11 @@ export class WebRtcNetwork implements Network {
           return;
         case "dialled": {
           pending.set(event.name, event.connection.id);
-          const previous = turn;
-          const attempt = this.#establish(event.connection, "dialer", null, () => previous);
-          turn = Promise.race([attempt, this.#after(contactMilliseconds)]).catch(() => {});
+          const attempt = this.#establish(event.connection, "dialer", null, () => {
+            const previous = turn;
+            turn = attempt.catch(() => {});
+            return previous;
+          });
           attempt.then(
             (link) => {
               pending.delete(event.name);
@@ -229,10 +231,6 @@ export class WebRtcNetwork implements Network {
       this.#connector.close(connection.id);
       throw error;
     }
-  }
-
-  #after(milliseconds: number): Promise<void> {
-    return new Promise((resolve) => this.#clock.setTimeout(resolve, milliseconds));
   }
 }
 
