@@ -3,7 +3,7 @@ import * as Comlink from "comlink";
 import type { JobSnapshot } from "../job/snapshot";
 import type { JobSpec } from "../job/spec";
 import type { JobAddress, RingletWorker } from "../worker/api";
-import { startWorker } from "../worker/start";
+import { type StartedWorker, startWorker } from "../worker/start";
 import { addressSuffix, parseAddress } from "./address";
 import { saveFile } from "./download";
 import { metricsFileName, weightsFileName } from "./fileNames";
@@ -26,7 +26,7 @@ import {
   view,
 } from "./state";
 
-let worker: Comlink.Remote<RingletWorker> | null = null;
+let started: StartedWorker | null = null;
 let workerIceServers = "";
 
 const brokenLink = "Ask whoever sent it for the whole link, or start a job of your own.";
@@ -38,12 +38,17 @@ const sentence = (error: unknown): string => (error instanceof Error ? error.mes
 /** The tab's worker, made anew when the ICE servers changed before it had a job. */
 function connect(): Comlink.Remote<RingletWorker> {
   const iceServers = loadIceServers();
-  if (worker !== null && iceServers === workerIceServers) return worker;
-  worker?.[Comlink.releaseProxy]();
-  const started = startWorker({ iceServers: parseIceServers(iceServers) });
-  worker = started;
-  workerIceServers = iceServers;
-  return started;
+  if (started === null || iceServers !== workerIceServers) {
+    started?.terminate();
+    started = startWorker({
+      iceServers: parseIceServers(iceServers),
+      onFailure: (problem) => {
+        failure.value = problem;
+      },
+    });
+    workerIceServers = iceServers;
+  }
+  return started.worker;
 }
 
 /** Shows what the address bar asks for. */
@@ -159,7 +164,7 @@ function draw(): void {
     snapshot.value = next;
     lossVersion.value = losses.length;
   });
-  if (worker !== null) refreshPredictions(worker, next);
+  if (started !== null) refreshPredictions(started.worker, next);
 }
 
 /** Asks before the last member goes, since the job goes with it. */

@@ -50,8 +50,8 @@ export interface TrainingResult {
  */
 export interface RingletWorker {
   gpu(): Promise<GpuStatus>;
-  /** Makes a job and starts training it here. */
-  create(spec: JobSpec, name: string): Promise<JobAddress>;
+  /** Makes a job and trains it here, from the moment that `waitFor` members (default 1: at once) are in. */
+  create(spec: JobSpec, name: string, options?: { readonly waitFor: number }): Promise<JobAddress>;
   /**
    * Connects to a running job to watch it. Rejects when the secret is missing or wrong, or when nobody runs the job
    * any more (within 10 seconds).

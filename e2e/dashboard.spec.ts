@@ -1,0 +1,168 @@
+import { mkdir, readFile } from "node:fs/promises";
+import { expect, type Page, test } from "@playwright/test";
+import { readSafetensors } from "../src/data/safetensors";
+import type { RunningServer } from "../src/server/server";
+import { startTestServer } from "./job";
+
+declare global {
+  /** Milliseconds of the main thread's tasks over 50 ms, in the page under test. */
+  var longTasks: number[];
+}
+
+let server: RunningServer;
+test.beforeEach(async () => {
+  server = await startTestServer();
+});
+test.afterEach(() => server.close());
+
+const choose = async (page: Page, values: { model: "cnn" | "mlp"; batch: number; steps: number }) => {
+  await page.goto(server.localUrl);
+  await page.getByLabel(/model/i).first().selectOption(values.model);
+  await page.getByLabel(/batch/i).first().fill(String(values.batch));
+  await page.getByLabel(/steps/i).first().fill(String(values.steps));
+};
+const start = async (page: Page, values: { model: "cnn" | "mlp"; batch: number; steps: number }) => {
+  await choose(page, values);
+  await page.getByTestId("start").click();
+  await expect(page.getByTestId("phase")).toHaveAttribute("data-phase", "training", { timeout: 60_000 });
+};
+const inviteLink = async (page: Page): Promise<string> => {
+  await page.getByTestId("invite").click();
+  const link = await page.getByTestId("invite-link").inputValue();
+  await page.keyboard.press("Escape");
+  // The link names the address for other machines; here both tabs are on this one.
+  const { search, hash } = new URL(link);
+  return `${server.localUrl}${search}${hash}`;
+};
+const stepOf = async (page: Page) => Number(await page.getByTestId("step").getAttribute("data-step"));
+const ranks = (page: Page) => page.locator("[data-member-id][data-rank]");
+
+test("one press trains; a second tab joins by the link; pause, resume, leave, stop and downloads work", async ({
+  browser,
+}) => {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  const maker = await context.newPage();
+  await start(maker, { model: "mlp", batch: 64, steps: 2000 });
+  const link = await inviteLink(maker);
+  expect(new URL(link).hash.length).toBeGreaterThan(20);
+
+  const guest = await (await browser.newContext()).newPage();
+  await guest.goto(link);
+  await expect(guest.getByTestId("join")).toBeVisible({ timeout: 30_000 });
+  await expect(guest.locator("body")).toContainText("MNIST");
+  await expect(ranks(guest)).toHaveCount(1);
+  await guest.getByTestId("join").click();
+  await expect(ranks(maker)).toHaveCount(2, { timeout: 60_000 });
+  await expect(ranks(guest)).toHaveCount(2);
+
+  await guest.getByTestId("pause").click();
+  await expect(maker.getByTestId("phase")).toHaveAttribute("data-phase", "paused");
+  const pausedAt = await stepOf(maker);
+  await maker.getByTestId("resume").click();
+  await expect.poll(() => stepOf(maker)).toBeGreaterThan(pausedAt);
+
+  await guest.getByTestId("leave").click();
+  await expect(ranks(maker)).toHaveCount(1);
+  const leftAt = await stepOf(maker);
+  await expect.poll(() => stepOf(maker)).toBeGreaterThan(leftAt);
+
+  await maker.getByTestId("stop").click();
+  await expect(maker.getByTestId("phase")).toHaveAttribute("data-phase", "stopped");
+  const [weights] = await Promise.all([maker.waitForEvent("download"), maker.getByTestId("download-weights").click()]);
+  expect(weights.suggestedFilename()).toMatch(/\.safetensors$/);
+  const { tensors } = readSafetensors(new Uint8Array(await readFile(await weights.path())));
+  expect([...tensors.keys()].sort()).toEqual(["1.bias", "1.weight", "3.bias", "3.weight", "5.bias", "5.weight"]);
+  expect(tensors.get("1.weight")?.shape).toEqual([128, 784]);
+  const [metrics] = await Promise.all([maker.waitForEvent("download"), maker.getByTestId("download-metrics").click()]);
+  const lines = (await readFile(await metrics.path(), "utf8")).trim().split("\n");
+  expect(lines[0]).toMatch(/^step,loss/);
+  expect(lines.length - 1).toBe(await stepOf(maker));
+});
+
+test("reloading the maker's tab doesn't end the job: it comes back in by itself", async ({ browser }) => {
+  const maker = await (await browser.newContext()).newPage();
+  await start(maker, { model: "mlp", batch: 64, steps: 3000 });
+  const guest = await (await browser.newContext()).newPage();
+  await guest.goto(await inviteLink(maker));
+  await guest.getByTestId("join").click();
+  await expect(ranks(guest)).toHaveCount(2, { timeout: 60_000 });
+  const before = await stepOf(guest);
+  await maker.reload();
+  await expect.poll(() => stepOf(guest), { timeout: 60_000 }).toBeGreaterThan(before + 3);
+  await expect(ranks(guest)).toHaveCount(2, { timeout: 60_000 });
+  await expect(ranks(maker)).toHaveCount(2, { timeout: 60_000 });
+  await guest.getByTestId("stop").click();
+  await expect(maker.getByTestId("phase")).toHaveAttribute("data-phase", "stopped");
+});
+
+test("no task takes over 50 ms on the main thread in a training minute", async ({ browser }) => {
+  const page = await (await browser.newContext({ viewport: { width: 1280, height: 800 } })).newPage();
+  await start(page, { model: "mlp", batch: 64, steps: 100_000 });
+  await page.evaluate(() => {
+    const tasks: number[] = [];
+    globalThis.longTasks = tasks;
+    new PerformanceObserver((list) => tasks.push(...list.getEntries().map((entry) => entry.duration))).observe({
+      type: "longtask",
+    });
+  });
+  const before = await stepOf(page);
+  await page.waitForTimeout(60_000);
+  expect(await stepOf(page)).toBeGreaterThan(before);
+  expect(await page.evaluate(() => globalThis.longTasks)).toEqual([]);
+});
+
+test("the page fits a phone, and what it shows is kept as a picture", async ({ browser }, info) => {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  const maker = await context.newPage();
+  await start(maker, { model: "mlp", batch: 64, steps: 400 });
+  const phone = await (await browser.newContext({ viewport: { width: 390, height: 844 }, hasTouch: true })).newPage();
+  await phone.goto(await inviteLink(maker));
+  await phone.getByTestId("join").tap();
+  await expect(ranks(phone)).toHaveCount(2, { timeout: 60_000 });
+  const joinedAt = await stepOf(phone);
+  await expect.poll(() => stepOf(phone), { timeout: 60_000 }).toBeGreaterThan(joinedAt + 20);
+  const overflow = await phone.evaluate(
+    () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  );
+  expect(overflow).toBe(0);
+  for (const id of ["pause", "leave", "stop", "invite"]) {
+    const box = await phone.getByTestId(id).boundingBox();
+    expect(box?.height, `the height of ${id} under a thumb`).toBeGreaterThanOrEqual(36);
+  }
+  const folder = process.env.RINGLET_PICTURES ?? info.outputDir;
+  await mkdir(folder, { recursive: true });
+  await maker.screenshot({ path: `${folder}/dashboard.png` });
+  await phone.screenshot({ path: `${folder}/dashboard-phone.png`, fullPage: true });
+});
+
+test("a link without its secret, or with a wrong one, and a job that is gone each say so on the page", async ({
+  browser,
+}) => {
+  const page = await (await browser.newContext()).newPage();
+  await page.goto(`${server.localUrl}?job=0123456789abcdef`);
+  await expect(page.getByTestId("error")).toContainText(/secret/i);
+  await page.goto("about:blank");
+  await page.goto(`${server.localUrl}?job=0123456789abcdef#AAAAAAAAAAAAAAAAAAAAAA`);
+  await expect(page.getByTestId("error")).toContainText(/nobody/i, { timeout: 10_000 });
+});
+
+test("a tab without WebGPU says why and what to do, and can watch", async ({ browser }) => {
+  const maker = await (await browser.newContext()).newPage();
+  await start(maker, { model: "mlp", batch: 64, steps: 5000 });
+  const link = await inviteLink(maker);
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  // A browser without WebGPU: its workers have no navigator.gpu either.
+  await page.route("**/*", async (route) => {
+    const response = await route.fetch();
+    const isScript = /javascript/.test(response.headers()["content-type"] ?? "");
+    if (!isScript) return route.fulfill({ response });
+    const body = `Object.defineProperty(globalThis.navigator, "gpu", { value: undefined, configurable: true });\n${await response.text()}`;
+    return route.fulfill({ response, body });
+  });
+  await page.goto(link);
+  await expect(page.locator("body")).toContainText(/WebGPU/, { timeout: 30_000 });
+  await expect(page.getByTestId("join")).toBeDisabled();
+  const seen = await stepOf(page);
+  await expect.poll(() => stepOf(page), { timeout: 30_000 }).toBeGreaterThan(seen);
+});
