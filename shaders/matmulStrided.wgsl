@@ -3,7 +3,7 @@
 
 struct Uniforms {
   m: u32, n: u32, k: u32, batches: u32,
-  // Tiles of 32 x 32 results.
+  // Tiles of 4 x 4 results, one an invocation, so that many small products fill the workgroups.
   across: u32, down: u32,
   a_batch: u32, b_batch: u32, a_offset: u32, b_offset: u32,
   a_row: u32, a_column: u32, b_row: u32, b_column: u32,
@@ -22,17 +22,16 @@ fn store(batch: u32, row: u32, column: u32, value: vec4f) {
   if (column + 3u < u.n) { out[at + 3u] = value.w; }
 }
 
-@compute @workgroup_size(8, 8)
+@compute @workgroup_size(64)
 fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_id) local: vec3u,
+  @builtin(global_invocation_id) id: vec3u,
+  @builtin(num_workgroups) n: vec3u,
 ) {
-  let tile = group.x + (group.y + group.z * groups.y) * groups.x;
+  let tile = id.x + (id.y + id.z * n.y) * n.x * 64u;
   let batch = tile / (u.across * u.down);
-  let column = ((tile % u.across) * 8u + local.x) * 4u;
-  let row = ((tile / u.across % u.down) * 8u + local.y) * 4u;
-  if (batch >= u.batches || column >= u.n || row >= u.m) { return; }
+  if (batch >= u.batches) { return; }
+  let column = (tile % u.across) * 4u;
+  let row = (tile / u.across % u.down) * 4u;
   let a_base = u.a_offset + batch * u.a_batch;
   let b_base = u.b_offset + batch * u.b_batch;
   // Rows and columns past the end repeat the last one; their results are not stored.

@@ -43,7 +43,7 @@ export class Device {
     this.recorder = new Recorder(gpu, this.stats);
     this.pipelines = new PipelineCache(gpu, this.recorder.arena, this.stats);
     const staging = new BufferPool(gpu, GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST, this.stats, idleLimit);
-    this.readback = new Readback(this.recorder, staging, (reason) => this.explain(reason));
+    this.readback = new Readback(this.recorder, staging, this);
     this.isSoftware = /swiftshader|llvmpipe|lavapipe|software|basic render/i.test(
       `${info.vendor} ${info.architecture} ${info.description}`,
     );
@@ -73,7 +73,8 @@ export class Device {
     this.gpu.destroy();
   }
 
-  private explain(reason: unknown): Error {
+  /** The error behind a read that the browser rejected. */
+  explain(reason: unknown): Error {
     if (this.failure) return this.failure;
     const why = reason instanceof Error ? reason.message : String(reason);
     return new DeviceLostError(this.loss ?? `The GPU was lost before a result could be read: ${why}`);

@@ -1,12 +1,20 @@
 import type { BufferPool, BufferSlice, PooledBuffer } from "./bufferPool";
 import type { Recorder } from "./recorder";
 
+/** What is known of a device's health. */
+export interface FaultReport {
+  /** Throws if the device has failed. */
+  check(): void;
+  /** The error behind a read that was rejected. */
+  explain(reason: unknown): Error;
+}
+
 /** Reads GPU memory through pooled staging buffers; several reads may be under way at once. */
 export class Readback {
   constructor(
     private readonly recorder: Recorder,
     private readonly staging: BufferPool,
-    private readonly explain: (reason: unknown) => Error,
+    private readonly faults: FaultReport,
   ) {}
 
   /**
@@ -15,7 +23,7 @@ export class Readback {
   start(slice: BufferSlice, bytes: number): PendingRead {
     const buffer = this.staging.acquire(bytes, `a read of ${bytes} bytes`);
     if (bytes > 0) this.recorder.copy(slice.buffer.gpu, slice.offset, buffer.gpu, 0, bytes);
-    return new PendingRead(buffer, bytes, this.staging, this.explain);
+    return new PendingRead(buffer, bytes, this.staging, this.faults);
   }
 }
 
@@ -25,7 +33,7 @@ export class PendingRead {
     private readonly buffer: PooledBuffer,
     private readonly bytes: number,
     private readonly staging: BufferPool,
-    private readonly explain: (reason: unknown) => Error,
+    private readonly faults: FaultReport,
   ) {}
 
   /** Waits for the GPU and gives the bytes to `use`, which must copy what it keeps. Rejects when the device is lost. */
@@ -35,9 +43,10 @@ export class PendingRead {
     try {
       await gpu.mapAsync(GPUMapMode.READ, 0, Math.ceil(mapped / 8) * 8);
     } catch (reason) {
-      throw this.explain(reason);
+      throw this.faults.explain(reason);
     }
     try {
+      this.faults.check();
       return use(gpu.getMappedRange(0, Math.ceil(mapped / 8) * 8));
     } finally {
       gpu.unmap();

@@ -27,7 +27,10 @@ export function withGradients<T>(enabled: boolean, body: () => T): T {
   const before = gradientsEnabled;
   gradientsEnabled = enabled;
   try {
-    return body();
+    const result = body();
+    if (result instanceof Promise)
+      throw new Error("noGrad: the function is asynchronous; expected one that ends before it returns.");
+    return result;
   } finally {
     gradientsEnabled = before;
   }
@@ -47,6 +50,7 @@ export function apply<A extends Attributes>(
     return new Tensor(shape, dtype, { kind: "recipe", operator, attributes, scalars, at: null }, false, null);
   const nodes = inputs.map(nodeOf);
   const index = recording.graph.add({ op: operator.name, inputs: nodes, attributes, scalars, shape, dtype });
+  if (operator.effect) recording.changed.add(nodes[0]!);
   const source: Source = { kind: "node", recording, index, storage: null };
   const differentiable =
     gradientsEnabled &&

@@ -5,7 +5,7 @@ import { operatorNamed } from "./operators/registry";
 import type { BufferValue, KernelCall, LoweredNode, Lowering, Root, Value } from "./operators/table";
 import { encodeWord, type Place, Plan, type Step, uniformWords } from "./plan";
 import { leafOp, type Recording } from "./recording";
-import { contiguousStrides, type Shape, sizeOf } from "./shape";
+import { contiguousStrides, describeShape, type Shape, sizeOf } from "./shape";
 import type { Scratch, Workspace } from "./workspace";
 
 interface PlannedRoot extends Root {
@@ -84,7 +84,13 @@ class Planner implements Lowering {
     if (ordinal === undefined) {
       ordinal = this.taken.get(size) ?? 0;
       this.taken.set(size, ordinal + 1);
-      this.scratches.push(this.workspace.acquire(size, ordinal));
+      this.scratches.push(
+        this.workspace.acquire(
+          size,
+          ordinal,
+          `${this.recording.graph.nodes[this.node]!.op}: a tensor of shape ${describeShape(shape)}`,
+        ),
+      );
     }
     const { slice } = this.workspace.peek(size, ordinal);
     const place: Place = { kind: "scratch", slice };

@@ -13,6 +13,8 @@ export class Recording {
   readonly leaves = new Map<number, Storage>();
   /** By node whose value must survive. */
   readonly outputs = new Map<number, Storage>();
+  /** Leaves that are changed in place. */
+  readonly changed = new Set<number>();
   flushed = false;
   private readonly leafOf = new Map<Storage, number>();
   private readonly memories = new Map<Memory, number>();
@@ -47,6 +49,13 @@ export class Recording {
     hash.number(this.graph.structure);
     for (const index of this.outputs.keys()) hash.number(index);
     return hash.value;
+  }
+
+  /** Lets whoever uses what the recording would have computed or changed see why it did not. */
+  fail(reason: Error): void {
+    for (const { memory } of this.outputs.values()) memory.failure = reason;
+    for (const index of this.changed) this.leaves.get(index)!.memory.failure = reason;
+    this.unpin();
   }
 
   /** Forgets the memories, after the recording ran or failed. */

@@ -115,8 +115,16 @@ function execute<T>(on: Runtime, recording: Recording, then: () => T): T | Promi
     recording.unpin();
     return result;
   };
-  const running = on.run(recording);
-  return running ? running.then(finish) : finish();
+  const fail = (reason: unknown): never => {
+    recording.fail(reason instanceof Error ? reason : new Error(String(reason)));
+    throw reason;
+  };
+  try {
+    const running = on.run(recording);
+    return running ? running.then(finish).catch(fail) : finish();
+  } catch (reason) {
+    return fail(reason);
+  }
 }
 
 /** Reads a tensor's value: a copy in row-major order. Flushes. */

@@ -12,6 +12,8 @@ export class Memory {
   version = 0;
   /** Recordings that refer to the memory and have not run yet. */
   pins = 0;
+  /** Why it doesn't hold what was recorded for it. */
+  failure: Error | null = null;
   /** Whether it must stay on the GPU although its value was read. */
   kept = false;
 
@@ -43,6 +45,10 @@ export class Memory {
 
   /** Its buffer on `device`, made and filled at the first call. */
   on(device: Device): PooledBuffer {
+    if (this.failure)
+      throw new Error(`${this.what} has no value: the flush that was to compute it failed. ${this.failure.message}`, {
+        cause: this.failure,
+      });
     if (this.buffer) {
       if (this.device !== device)
         throw new Error(

@@ -9,13 +9,16 @@ export class Workspace {
 
   constructor(private readonly device: Device) {}
 
-  /** The `ordinal`-th buffer of the class that holds `bytes`. Counts the caller as a user until `release`. */
-  acquire(bytes: number, ordinal: number): Scratch {
+  /**
+   * The `ordinal`-th buffer of the class that holds `bytes`. Counts the caller as a user until `release`.
+   * @param what names what it is for, in the error when there is no memory for it.
+   */
+  acquire(bytes: number, ordinal: number, what: string): Scratch {
     const size = sizeClass(bytes);
     const scratches = this.classes.get(size) ?? [];
     this.classes.set(size, scratches);
     while (scratches.length <= ordinal) {
-      const buffer = this.device.buffers.acquire(size, "an intermediate result");
+      const buffer = this.device.buffers.acquire(size, what);
       scratches.push({ buffer, slice: buffer.slice(0, size), users: 0 });
     }
     const scratch = scratches[ordinal]!;

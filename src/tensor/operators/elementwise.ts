@@ -7,6 +7,7 @@ import { elementFunction, emitElementwise } from "./elementwiseKernel";
 import {
   erf as erfShader,
   isNan,
+  log as logShader,
   normalDensity,
   pow as powShader,
   tanh as tanhShader,
@@ -157,7 +158,8 @@ const expRow = row({
 });
 const logRow = row({
   name: "log",
-  body: "return log(a);",
+  body: "return safe_log(a);",
+  helpers: logShader,
   gradient: ({ gradient, inputs }) => [div(gradient, first(inputs))],
 });
 const sqrtRow = row({

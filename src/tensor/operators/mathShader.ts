@@ -10,8 +10,9 @@ fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u
  * The error function to 1 unit in the last place (N. Juffa's minimax approximations in single precision). Beyond 4 it
  * is 1 in float32.
  */
-export const erf = /* wgsl */ `
+export const erf = /* wgsl */ `${isNan}
 fn erf(x: f32) -> f32 {
+  if (is_nan(x)) { return x; }
   let t = min(abs(x), 4.0);
   let s = t * t;
   if (t > 0.927734375) {
@@ -31,6 +32,17 @@ fn erf(x: f32) -> f32 {
   r = r * s - 3.76125336e-1;
   r = r * s + 1.28379166e-1;
   return r * x + x;
+}
+`;
+
+/** log with its limits: some adapters give a finite number for 0. */
+export const log = /* wgsl */ `
+fn safe_log(x: f32) -> f32 {
+  let bits = bitcast<u32>(x);
+  // Positive and finite.
+  if (bits - 1u < 0x7f7fffffu) { return log(x); }
+  if ((bits & 0x7fffffffu) == 0u) { return bitcast<f32>(0xff800000u | (bits & 0u)); }
+  return select(bitcast<f32>(0x7fc00000u | (bits & 1u)), x, bits == 0x7f800000u);
 }
 `;
 

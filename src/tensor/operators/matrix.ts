@@ -85,28 +85,39 @@ function emitMatmul(lowering: Lowering, a: Matrix, b: Matrix, out: BufferValue):
   const batches = sizeOf(out.shape.slice(0, -2));
   if (batches * m * n === 0) return;
   const layout = layoutOf(a, b);
-  const tile = layout ? tileFor(lowering.isSoftware, m, n, batches) : smallTile;
+  const work = 2 * batches * m * n * k + batches * m * n;
+  const shared = { bindings: [a.value, b.value, out], work };
+  const uniforms = (across: number, down: number, ...strides: number[]) => [
+    m,
+    n,
+    k,
+    batches,
+    across,
+    down,
+    a.batch,
+    b.batch,
+    innerOffset(a.value),
+    innerOffset(b.value),
+    ...strides,
+  ];
+  if (!layout) {
+    const [across, down] = [Math.ceil(n / 4), Math.ceil(m / 4)];
+    lowering.dispatch({
+      ...shared,
+      shader: stridedMatmulShader,
+      uniforms: uniforms(across, down, a.row, a.column, b.row, b.column),
+      grid: spread(Math.ceil((across * down * batches) / 64)),
+    });
+    return;
+  }
+  const tile = tileFor(lowering.isSoftware, m, n, batches);
   const across = Math.ceil(n / (tile.columns * tile.width));
   const down = Math.ceil(m / (tile.rows * tile.height));
-  const strides = layout ? [pitchOf(a), pitchOf(b)] : [a.row, a.column, b.row, b.column];
   lowering.dispatch({
-    shader: layout ? matmulShader(layout, tile) : stridedMatmulShader,
-    bindings: [a.value, b.value, out],
-    uniforms: [
-      m,
-      n,
-      k,
-      batches,
-      across,
-      down,
-      a.batch,
-      b.batch,
-      innerOffset(a.value),
-      innerOffset(b.value),
-      ...strides,
-    ],
+    ...shared,
+    shader: matmulShader(layout, tile),
+    uniforms: uniforms(across, down, pitchOf(a), pitchOf(b)),
     grid: spread(across * down * batches),
-    work: 2 * batches * m * n * k + batches * m * n,
   });
 }
 

@@ -18,7 +18,7 @@ const maxRank = 8;
 
 interface Combination {
   readonly name: string;
-  /** The WGSL statements that take the element `x` (number `r` of the reduction) into `total` and `best`. */
+  /** The WGSL statements that take the element `x` (number `r` of the reduction) into `part`, or into `total` and `best`. */
   readonly combine: string;
   /** Whether the first element starts the reduction; otherwise zero does. */
   readonly startsWithFirst: boolean;
@@ -28,7 +28,7 @@ interface Combination {
 
 const sumOf: Combination = {
   name: "sum",
-  combine: "total += x;",
+  combine: "part += x;",
   startsWithFirst: false,
   last: "total",
   result: null,
@@ -103,9 +103,16 @@ fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) n: ve
   }
   var best = lane;
   var total = ${startsWithFirst ? "in_a[base + reduced_at(lane)]" : `${type}(0)`};
-  for (var r = lane${startsWithFirst ? " + u.lanes" : ""}; r < u.length; r += u.lanes) {
-    let x = in_a[base + reduced_at(r)];
-    ${combine}
+  var r = lane${startsWithFirst ? " + u.lanes" : ""};
+  while (r < u.length) {
+    // Runs of 32 are added up apart, which keeps sums accurate.
+    let end = min(r + 32u * u.lanes, u.length);
+    ${startsWithFirst ? "" : `var part = ${type}(0);`}
+    for (; r < end; r += u.lanes) {
+      let x = in_a[base + reduced_at(r)];
+      ${combine}
+    }
+    ${startsWithFirst ? "" : "total += part;"}
   }
   out[i] = ${finish};
 }`;

@@ -1,0 +1,134 @@
+import { afterAll, expect, test } from "vitest";
+import { DeviceLostError, requestDevice } from "../gpu";
+import {
+  add,
+  copy_,
+  flush,
+  full,
+  linear,
+  matmul,
+  mul,
+  noGrad,
+  rand,
+  setDefaultDevice,
+  sum,
+  tensor,
+  zeros,
+} from "./index";
+
+const device = await requestDevice();
+setDefaultDevice(device);
+afterAll(() => device.destroy());
+
+test("an intermediate result used after a flush is a sentence that names what made it", async () => {
+  const a = tensor([1, 2]);
+  const b = mul(a, 3);
+  await flush();
+  expect(() => add(b, 1)).toThrow(
+    "The tensor float32[2] that mul made did not survive the flush. Call keep() on it before",
+  );
+});
+
+test("tensors from data, what keep() marks and what was asked for survive flushes", async () => {
+  const a = tensor([1, 2]);
+  const kept = mul(a, 3).keep();
+  const asked = mul(a, 5);
+  expect(await asked.array()).toEqual([5, 10]);
+  await flush();
+  expect(await add(add(kept, asked), a).array()).toEqual([9, 18]);
+});
+
+test("zeros and random numbers survive, since they are made again where they are used", async () => {
+  const z = zeros([2]);
+  const r = rand([4], { seed: 5 });
+  const first = await add(r, 0).array();
+  expect(await add(r, 0).array()).toEqual(first);
+  expect(await add(z, 1).array()).toEqual([1, 1]);
+});
+
+test("gradients of leaves survive, and add up over backward passes", async () => {
+  const w = tensor([2, 3], { requiresGrad: true });
+  sum(mul(w, w)).backward();
+  await flush();
+  sum(mul(w, w)).backward();
+  expect(await w.grad!.array()).toEqual([8, 12]);
+  w.grad = null;
+  sum(mul(w, 5)).backward();
+  expect(await w.grad!.array()).toEqual([5, 5]);
+});
+
+test("write() takes effect after what was recorded before it, and before what is recorded after", async () => {
+  const x = tensor([1, 2]);
+  const before = mul(x, 10);
+  x.write([3, 4]);
+  const after = mul(x, 10);
+  before.keep();
+  expect(await after.array()).toEqual([30, 40]);
+  expect(await before.array()).toEqual([10, 20]);
+  expect(await x.array()).toEqual([3, 4]);
+});
+
+test("zeros can be written to, and a creation's other tensors don't change", async () => {
+  const x = zeros([3]);
+  const y = full([2], 7);
+  x.write([1, 2, 3]);
+  y.write([8, 9]);
+  expect(await x.array()).toEqual([1, 2, 3]);
+  expect(await y.array()).toEqual([8, 9]);
+  expect(await zeros([3]).array()).toEqual([0, 0, 0]);
+});
+
+test("a backward pass over a parameter that was changed since is refused", () => {
+  const w = tensor([2], { requiresGrad: true });
+  const loss = sum(mul(w, w));
+  noGrad(() => copy_(w, tensor([5])));
+  expect(() => loss.backward()).toThrow("mul: its input 0, float32[1], was changed in place after it was used");
+});
+
+test("changing the result of an operation in place is refused", () => {
+  expect(() => copy_(mul(tensor([1]), 2), tensor([1]))).toThrow(
+    "copy_: the target float32[1] is the result of an operation",
+  );
+});
+
+test("mistakes throw at the call and name operator, argument, what it got and what was expected", () => {
+  const a = zeros([2, 3]);
+  expect(() => matmul(a, zeros([4, 5]))).toThrow(
+    "matmul: got shapes [2, 3] and [4, 5]; expected the first's last size to equal the second's last but one.",
+  );
+  expect(() => add(a, zeros([4]))).toThrow("add: the shapes [2, 3] and [4] don't broadcast");
+  expect(() => a.reshape(4, 2)).toThrow(
+    "reshape: the shape is [4, 2] and the input's [2, 3]; expected one with 6 elements.",
+  );
+  expect(() => a.sum(2)).toThrow("sum: dim is 2; expected an integer from -2 to 1.");
+  expect(() => linear(a, zeros([5, 4]))).toThrow("linear: the input has shape [2, 3] and the weight [5, 4]");
+  expect(() => tensor([[1, 2], [3]])).toThrow("tensor: the nested arrays are uneven");
+  expect(() => a.backward()).toThrow("backward: the output has shape [2, 3]; expected one element");
+});
+
+test("a tensor too large for the device names its shape, its bytes and the limit, and so does what depends on it", async () => {
+  const size = device.gpu.limits.maxStorageBufferBindingSize / 2;
+  const huge = add(rand([size]), 1).keep();
+  await expect(flush()).rejects.toThrow(
+    /of shape \[\d+\] needs \d+ bytes in one GPU buffer, and this device binds at most \d+/,
+  );
+  await expect(huge.narrow(0, 0, 1).item()).rejects.toThrow(
+    `a tensor of shape [${size}] has no value: the flush that was to compute it failed.`,
+  );
+  expect(await tensor([1]).add(1).item()).toBe(2);
+});
+
+test("losing the device in mid-step rejects with the reason, and a new device goes on", async () => {
+  const lost = await requestDevice();
+  setDefaultDevice(lost);
+  const old = tensor([1]);
+  expect(await add(old, 1).item()).toBe(2);
+  const reading = add(old, 2).item();
+  lost.destroy();
+  await expect(reading).rejects.toThrow(DeviceLostError);
+  await lost.lost;
+  await expect(add(old, 3).item()).rejects.toThrow("The GPU device was destroyed.");
+  setDefaultDevice(device);
+  await expect(add(old, 1).item()).rejects.toThrow("lies on a GPU device that is no longer the current one");
+  expect(await add(tensor([1]), 1).item()).toBe(2);
+});
