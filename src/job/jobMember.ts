@@ -1,4 +1,4 @@
-import { toHex } from "../base/bytes";
+import { equalBytes } from "../base/bytes";
 import { type Clock, realClock, type TimerHandle } from "../base/clock";
 import { type Deferred, deferred } from "../base/deferred";
 import { Ring } from "../distributed/ring";
@@ -197,7 +197,7 @@ export class JobMember {
     sendControl(firstLink, 0, { kind: "hello", name: options.name.slice(0, 64), gpu: options.gpu, member: false });
     try {
       const { manifest } = await welcome.promise;
-      if (toHex(await manifestHash(manifest)) !== toHex(proven))
+      if (!equalBytes(await manifestHash(manifest, options.sha256 ?? subtleSha256), proven))
         throw new Error("The first contact told of another job than the one that it proved to be in.");
       const member = new JobMember(options, manifest);
       member.#phase = { kind: "watching" };
@@ -976,7 +976,7 @@ export class JobMember {
     const ranked =
       generation !== null
         ? generation.members.map(({ id, count }) => ({ id, share: count / batch }))
-        : (status?.members ?? []);
+        : (status?.members ?? []).filter(({ id }) => id !== self);
     const paused = this.#run?.kind === "paused";
     const views = ranked.map(({ id, share }, rank): MemberView => {
       const lost = generation !== null && id !== self && !this.#links.has(id);

@@ -1,4 +1,4 @@
-import { toHex } from "../base/bytes";
+import { fromHex, toHex } from "../base/bytes";
 import { type Manifest, maxElements, parseJobSpec } from "./spec";
 
 /**
@@ -22,8 +22,8 @@ export function parseManifest(json: unknown): Manifest {
 }
 
 /** SHA-256 of the manifest's canonical JSON: what peers prove to each other. */
-export async function manifestHash(manifest: Manifest): Promise<Uint8Array<ArrayBuffer>> {
-  return new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(canonicalJson(manifest))));
+export async function manifestHash(manifest: Manifest, hash = sha256): Promise<Uint8Array<ArrayBuffer>> {
+  return fromHex(await hash(new TextEncoder().encode(canonicalJson(manifest))));
 }
 
 /** JSON without white space, the keys of each object in order, so that equal values are equal text. */

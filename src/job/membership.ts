@@ -450,7 +450,9 @@ export class Membership {
 
   #onView(epoch: number, members: readonly MemberId[], from: MemberId): void {
     if (this.#role === "member" || epoch < this.#view.epoch) return;
+    const other = this.#view.members[0] !== members[0];
     this.#view = { epoch, members };
+    if (other && this.#role === "joining" && this.#following === null) this.#askToJoin();
     for (const peer of members) {
       if (peer === this.#self || this.#linked.has(peer) || this.#viewDials.get(peer) === epoch) continue;
       this.#viewDials.set(peer, epoch);

@@ -13,7 +13,7 @@ export const simulatedSpec: JobSpec = {
   version: 1,
   recipe: "mnist",
   model: "mlp",
-  batch: 48,
+  batch: 64,
   steps: 40,
   seed: 5,
   optimizer: sgd({ learningRate: 0.2, momentum: 0.9 }),
@@ -43,10 +43,10 @@ export class Simulation {
   readonly hub: InProcessHub;
   readonly manifest: Manifest;
   readonly tabs: Tab[] = [];
-  readonly #options: SimulationOptions;
+  readonly options: SimulationOptions;
 
   constructor(options: SimulationOptions = {}) {
-    this.#options = options;
+    this.options = options;
     this.hub = new InProcessHub({
       clock: this.clock,
       seed: options.seed ?? 1,
@@ -71,7 +71,7 @@ export class Simulation {
     const job = JobMember.create({
       ...common,
       manifest: this.manifest,
-      ...(this.#options.waitFor === undefined ? {} : { waitFor: this.#options.waitFor }),
+      ...(this.options.waitFor === undefined ? {} : { waitFor: this.options.waitFor }),
     });
     return this.#keep({ index, id, network, job, replica, alive: true });
   }
@@ -81,7 +81,7 @@ export class Simulation {
     const { index, id, network, common, replica } = this.#newTab();
     const firstLink = this.hub.connect(id, first.id);
     const job = await this.wait(
-      JobMember.watch({ ...common, firstLink, manifestHash: await manifestHash(this.manifest) }),
+      JobMember.watch({ ...common, firstLink, manifestHash: await manifestHash(this.manifest, common.sha256) }),
     );
     return this.#keep({ index, id, network, job, replica, alive: true });
   }
@@ -105,6 +105,12 @@ export class Simulation {
     this.hub.kill(tab.id);
     // A dead tab computes nothing more; closing ends its timers, and nobody hears of it.
     tab.job.close();
+  }
+
+  /** Lets so many messages arrive or timers end. */
+  async events(count: number): Promise<void> {
+    let left = count;
+    await this.clock.runUntil(() => left-- <= 0);
   }
 
   get members(): Tab[] {
@@ -162,7 +168,7 @@ export class Simulation {
     const id = memberId((index + 1).toString(16).padStart(2, "0").repeat(16));
     const network = this.hub.join(id);
     let replica: SoftmaxReplica | null = null;
-    const { elements, compute, spoil } = this.#options;
+    const { elements, compute, spoil } = this.options;
     const common = {
       network,
       name: `tab ${index}`,
@@ -173,7 +179,7 @@ export class Simulation {
         replica = new SoftmaxReplica({
           spec: manifest.spec,
           clock: this.clock,
-          compute: (samples) => compute?.(index, samples) ?? 3,
+          compute: (samples) => compute?.(index, samples) ?? 20,
           ...(elements === undefined ? {} : { elements }),
           ...(spoil === undefined ? {} : { spoil }),
         });

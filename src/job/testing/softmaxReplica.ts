@@ -38,6 +38,8 @@ export class SoftmaxReplica implements Replica {
   readonly lost: Promise<string>;
   lose: (sentence: string) => void = () => {};
   destroyed = false;
+  /** The samples of the latest gradients. */
+  latest = new Uint32Array(0);
   readonly #options: SoftmaxOptions;
   readonly #inputs: Float64Array;
   readonly #labels: Uint8Array;
@@ -83,6 +85,7 @@ export class SoftmaxReplica implements Replica {
     this.#enter();
     await this.#pass(samples.length);
     this.#compute(samples, globalBatch, into);
+    this.latest = samples.slice();
     this.#options.spoil?.(into, samples);
     this.#busy = false;
   }
