@@ -7,7 +7,7 @@ import { type BenchOptions, help, isComplete, readOptions } from "./options";
 import { report } from "./report";
 import { type BenchResults, readVersions } from "./results";
 import { serveBench } from "./server";
-import { describeBrowser, measureTraining } from "./training/measure";
+import { describeBrowser, measureLimits, measureTraining } from "./training/measure";
 
 const resultsFile = new URL("results.json", import.meta.url);
 const performanceFile = new URL("../docs/performance.md", import.meta.url);
@@ -29,6 +29,7 @@ async function measure(options: BenchOptions): Promise<BenchResults> {
         machine,
         browser: await describeBrowser(browser, server.url),
         versions: readVersions(),
+        limits: await measureLimits(browser, server.url),
         training: options.parts.includes("training")
           ? await measureTraining(browser, server.url, options.quick, options.engines, progress)
           : [],

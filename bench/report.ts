@@ -1,6 +1,7 @@
 import type { AllReduceResult } from "./allReduce/results";
 import type { BenchResults } from "./results";
 import type { Spread } from "./statistics";
+import type { DeviceLimits } from "./training/deviceLimits";
 import type { EngineName } from "./training/engine";
 import type { EngineResult, TrainingResult } from "./training/results";
 
@@ -20,7 +21,7 @@ export function report(results: BenchResults): string {
     sections.push(
       `### Training in one tab\n\n${trainingTable(results.training)}`,
       `### What a step asks of WebGPU, after warm-up\n\n${countsTable(results.training)}`,
-      results.training.map(agreement).join("\n"),
+      results.training.map((result) => `${limit(result, results.limits)}${agreement(result)}`).join("\n\n"),
     );
   if (results.allReduce.length > 0)
     sections.push(`### All-reduce between tabs\n\n${allReduceTable(results.allReduce)}`);
@@ -83,9 +84,24 @@ function countsTable(results: readonly TrainingResult[]): string {
   );
 }
 
-const agreement = ({ workload, comparedSteps, largestLossDifference, engines }: TrainingResult) =>
+/** What a step can't be faster than on this adapter, and how far Ringlet is from that. */
+function limit(result: TrainingResult, { multiplyAddsPerSecond, bytesPerSecond }: DeviceLimits): string {
+  const { workload, multiplyAddsPerStep, minimumBytesPerStep, engines } = result;
+  const arithmetic = (1000 * multiplyAddsPerStep) / multiplyAddsPerSecond;
+  const memory = (1000 * minimumBytesPerStep) / bytesPerSecond;
+  const ringlet = engines.find(({ engine }) => engine === "ringlet");
+  return [
+    `${workload.toUpperCase()}: a step is ${significant(multiplyAddsPerStep / 1e6)} million multiply-adds and at least ${significant(minimumBytesPerStep / 1e6)} MB.`,
+    `At the adapter's ${significant((2 * multiplyAddsPerSecond) / 1e9)} GFLOP/s from registers and ${significant(bytesPerSecond / 1e9)} GB/s between buffers these take ${significant(arithmetic)} and ${significant(memory)} ms.`,
+    ringlet
+      ? `Ringlet's step takes ${significant(ringlet.stepMilliseconds.median / Math.max(arithmetic, memory))} times the larger of the two. `
+      : "",
+  ].join(" ");
+}
+
+const agreement = ({ comparedSteps, largestLossDifference, engines }: TrainingResult) =>
   engines.length > 1
-    ? `${workload.toUpperCase()}: the engines' losses of the first ${comparedSteps} steps agree to a relative ${largestLossDifference.toExponential(1)}.`
+    ? `The engines' losses of the first ${comparedSteps} steps agree to a relative ${largestLossDifference.toExponential(1)}.`
     : "";
 
 function allReduceTable(results: readonly AllReduceResult[]): string {

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import type { AllReduceResult } from "./allReduce/results";
 import type { Machine } from "./machine";
+import type { DeviceLimits } from "./training/deviceLimits";
 import type { BrowserDescription } from "./training/measure";
 import type { TrainingResult } from "./training/results";
 
@@ -13,6 +14,7 @@ export interface BenchResults {
   readonly machine: Machine;
   readonly browser: BrowserDescription;
   readonly versions: Versions;
+  readonly limits: DeviceLimits;
   readonly training: readonly TrainingResult[];
   readonly allReduce: readonly AllReduceResult[];
 }

@@ -55,9 +55,13 @@ function fillData(turn: Turn): void {
 async function ringTurn(turn: Turn): Promise<number> {
   if (!ring) throw new Error("The ring was not prepared.");
   await until(turn.startAt);
+  const before = ring.sentBytes;
   const start = performance.now();
   for (let repetition = 0; repetition < turn.repetitions; repetition += 1) await ring.allReduce(data);
-  return performance.now() - start;
+  const milliseconds = performance.now() - start;
+  const [sent, expected] = [ring.sentBytes - before, turn.repetitions * trafficBytes(turn, "sent")];
+  if (sent !== expected) throw new Error(`The ring sent ${sent} bytes where the bare channels send ${expected}.`);
+  return milliseconds;
 }
 
 /**

@@ -11,11 +11,13 @@ const memberOfRank = (rank: number): MemberId => memberId((rank + 1).toString(16
 
 export class RingSide {
   readonly #ring: Ring;
+  readonly #links: ReadonlyMap<MemberId, Link>;
   #step = 0;
 
   /** The connections to all other ranks must be open. */
   constructor(rank: number, worldSize: number) {
     const links = new Map<MemberId, Link>();
+    this.#links = links;
     const linkTo = (member: MemberId): Link => {
       const link = links.get(member);
       if (!link) throw new Error(`There is no link to member ${member}.`);
@@ -44,6 +46,13 @@ export class RingSide {
       link.onClose = (reason) => ring.abort(reason);
       links.set(member, link);
     }
+  }
+
+  /** Payload over all links so far. */
+  get sentBytes(): number {
+    let bytes = 0;
+    for (const { counters } of this.#links.values()) bytes += counters.sentPayload;
+    return bytes;
   }
 
   async allReduce(data: Float32Array<ArrayBuffer>): Promise<void> {

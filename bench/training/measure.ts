@@ -1,5 +1,6 @@
 import type { Page } from "playwright-core";
 import type { HeadlessBrowser } from "../../src/cli/tabs";
+import type { DeviceLimits } from "./deviceLimits";
 import type { EngineName } from "./engine";
 import type { AdapterDescription, TrainingPlan, TrainingResult } from "./results";
 
@@ -31,6 +32,13 @@ async function openTab(browser: HeadlessBrowser, url: string, prepare?: (page: P
   const page = await browser.openTab(`${url}/bench/training.html`, prepare);
   await page.waitForFunction(() => "trainingBench" in window, null, { timeout: 60_000 });
   return page;
+}
+
+export async function measureLimits(browser: HeadlessBrowser, url: string): Promise<DeviceLimits> {
+  const page = await openTab(browser, url);
+  const limits = await page.evaluate(() => window.trainingBench.measureDeviceLimits());
+  await page.close();
+  return limits;
 }
 
 /** MLP, then CNN, each in a fresh tab. */

@@ -8,10 +8,11 @@ import {
   deviceCounts,
   liveDeviceBytes,
 } from "./countDevice";
+import { type DeviceLimits, measureDeviceLimits } from "./deviceLimits";
 import type { EngineName, StartTraining, Training } from "./engine";
 import { type Batch, loadBatches } from "./mnistBatches";
 import type { AdapterDescription, EngineResult, TrainingPlan, TrainingResult } from "./results";
-import { batchSize, initialValues, workloads } from "./workloads";
+import { batchSize, initialValues, minimumBytes, parameterCount, workloads } from "./workloads";
 
 countDevices();
 
@@ -125,7 +126,8 @@ async function train(plan: TrainingPlan, progress: (text: string) => void): Prom
     description: workload.description,
     batchSize,
     multiplyAddsPerStep: workload.multiplyAdds,
-    parameters: [...initial.values()].reduce((total, values) => total + values.length, 0),
+    minimumBytesPerStep: minimumBytes(workload),
+    parameters: parameterCount(workload),
     engines: contestants.map((contestant) => contestant.result()),
     largestLossDifference,
     comparedSteps,
@@ -161,6 +163,7 @@ declare global {
   interface Window {
     trainingBench: {
       describeAdapter(): Promise<AdapterDescription>;
+      measureDeviceLimits(): Promise<DeviceLimits>;
       train(plan: TrainingPlan): Promise<TrainingResult>;
     };
     /** Set by the program that drives this page. */
@@ -170,5 +173,6 @@ declare global {
 
 window.trainingBench = {
   describeAdapter,
+  measureDeviceLimits,
   train: (plan) => train(plan, (text) => void window.reportProgress(`${plan.workload}: ${text}`)),
 };

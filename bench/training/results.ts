@@ -34,6 +34,8 @@ export interface TrainingResult {
   readonly description: string;
   readonly batchSize: number;
   readonly multiplyAddsPerStep: number;
+  /** The least bytes that a step moves (workloads.ts). */
+  readonly minimumBytesPerStep: number;
   readonly parameters: number;
   readonly engines: readonly EngineResult[];
   /** Largest relative difference of any engine's loss from the first engine's over the first `comparedSteps`. */

@@ -17,6 +17,9 @@ export interface Workload {
   readonly parameters: readonly ParameterSpec[];
   /** Multiplications with an addition in one step's products: forward, and both gradients where they are needed. */
   readonly multiplyAdds: number;
+  /** Elements of the batch's input, and of the layers' outputs, each with its bias and activation counted once. */
+  readonly inputElements: number;
+  readonly activationElements: number;
 }
 
 export const batchSize = 64;
@@ -44,14 +47,30 @@ export const workloads: Readonly<Record<WorkloadName, Workload>> = {
     description: "784-128-64-10, ReLU then GELU (erf)",
     parameters: [...linear("1", 784, 128), ...linear("3", 128, 64), ...linear("5", 64, 10)],
     multiplyAdds: batchSize * mlpProducts,
+    inputElements: batchSize * 784,
+    activationElements: batchSize * (128 + 64 + 10),
   },
   cnn: {
     name: "cnn",
     description: "conv 3x3 1-16, ReLU, max-pool 2, conv 3x3 16-32, ReLU, max-pool 2, linear 1568-10",
     parameters: [...conv3x3("0", 1, 16), ...conv3x3("3", 16, 32), ...linear("7", 32 * 7 * 7, 10)],
     multiplyAdds: batchSize * cnnProducts,
+    inputElements: batchSize * 784,
+    activationElements: batchSize * (16 * 28 * 28 + 16 * 14 * 14 + 32 * 14 * 14 + 32 * 7 * 7 + 10),
   },
 };
+
+export const parameterCount = ({ parameters }: Workload): number =>
+  parameters.reduce((total, { shape }) => total + shape.reduce((product, size) => product * size, 1), 0);
+
+/**
+ * The least bytes that a step moves when each layer is one kernel forward and one for each gradient, and no cache helps:
+ * weights are read forward and backward and their gradients written; Adam reads weights, gradients and two moments, and
+ * writes all but the gradients; the input is read forward and for the weights' gradient; an activation is written, read
+ * by the next layer and read again backward, and its gradient is written and read.
+ */
+export const minimumBytes = (workload: Workload): number =>
+  4 * (10 * parameterCount(workload) + 2 * workload.inputElements + 5 * workload.activationElements);
 
 export type ParameterValues = ReadonlyMap<string, Float32Array<ArrayBuffer>>;
 
