@@ -2,7 +2,9 @@ import { type Clock, realClock, type TimerHandle } from "../base/clock";
 import { deferred } from "../base/deferred";
 import type { Frame, FrameHeader, MemberId } from "../transport/link";
 import { shortId } from "../transport/memberId";
-import { RingAllReduce, type SendChunk } from "./ringAllReduce";
+import { RingAllReduce } from "./ringAllReduce";
+import { RingBroadcast } from "./ringBroadcast";
+import type { RingCollective, SendChunk } from "./ringCollective";
 import { CollectiveError, type Work } from "./work";
 
 /** Bytes of a chunk: with its frame's header below the 64 KiB that every browser takes in a message. */
@@ -38,7 +40,7 @@ export interface OperationTag {
 }
 
 /**
- * The members of one generation in a ring, and the all-reduces that run on it, any number at once.
+ * The members of one generation in a ring, and the collectives that run on it, any number at once.
  * One that fails leaves the others alone; `abort` ends them all and the ring with them.
  */
 export class Ring {
@@ -88,12 +90,27 @@ export class Ring {
    * @param data the same length on all members; any length.
    */
   allReduce(data: Float32Array<ArrayBuffer>, tag: OperationTag): Work {
+    return this.#start(new RingAllReduce(data, this.rank, this.worldSize, this.#chunkBytes), tag);
+  }
+
+  /**
+   * Copies `data` of the member with rank `root` to all others.
+   * @param data the same length on all members; any length.
+   */
+  broadcast(data: Float32Array<ArrayBuffer>, root: number, tag: OperationTag): Work {
+    return this.#start(new RingBroadcast(data, this.rank, this.worldSize, root, this.#chunkBytes), tag);
+  }
+
+  get #chunkBytes(): number {
+    return this.#options.chunkBytes ?? defaultChunkBytes;
+  }
+
+  #start(state: RingCollective, tag: OperationTag): Work {
     const latest = this.#latest.get(tag.channel);
     if (latest !== undefined && tag.step <= latest.step)
       throw new RangeError(
-        `All-reduce of step ${tag.step}, channel ${tag.channel}: step ${latest.step} of that channel was started before.`,
+        `${state.name} of step ${tag.step}, channel ${tag.channel}: step ${latest.step} of that channel was started before.`,
       );
-    const state = new RingAllReduce(data, this.rank, this.worldSize, this.#options.chunkBytes ?? defaultChunkBytes);
     const header = { kind: "chunk", epoch: this.epoch, step: tag.step, channel: tag.channel } as const;
     const operation: Operation = new Operation({
       state,
@@ -182,7 +199,7 @@ export class Ring {
 }
 
 interface OperationOptions {
-  readonly state: RingAllReduce;
+  readonly state: RingCollective;
   readonly tag: OperationTag;
   readonly left: MemberId;
   readonly clock: Clock;
@@ -229,8 +246,9 @@ class Operation implements Work {
 
   abort(reason: string): void {
     if (this.#ended) return;
-    const { step, channel } = this.#options.tag;
-    this.exception = new CollectiveError(`All-reduce of step ${step}, channel ${channel} failed. ${reason}`);
+    const { state, tag } = this.#options;
+    const { step, channel } = tag;
+    this.exception = new CollectiveError(`${state.name} of step ${step}, channel ${channel} failed. ${reason}`);
     this.#end();
   }
 

@@ -1,5 +1,4 @@
-/** Sends bytes [offset, offset + payload.length) of the data to the right neighbour. `payload` is a view of the data. */
-export type SendChunk = (offset: number, payload: Uint8Array<ArrayBuffer>) => void;
+import type { RingCollective, SendChunk } from "./ringCollective";
 
 /**
  * One member's part of a ring all-reduce (sum of float32), as a state machine: chunks in, chunks out.
@@ -15,7 +14,8 @@ export type SendChunk = (offset: number, payload: Uint8Array<ArrayBuffer>) => vo
  * The sum of an element is made once, by members in ring order, and travels as bytes, so all members end with the same bits.
  * Chunks are views of the data. A view's bytes change again only after that chunk went all the way round, so never before it was sent.
  */
-export class RingAllReduce {
+export class RingAllReduce implements RingCollective {
+  readonly name = "All-reduce";
   readonly #data: Float32Array<ArrayBuffer>;
   readonly #bytes: Uint8Array<ArrayBuffer>;
   readonly #rank: number;
@@ -47,7 +47,6 @@ export class RingAllReduce {
     return this.#hop >= this.#lastHop;
   }
 
-  /** Bytes received so far, and in all. */
   get received(): number {
     return this.#received;
   }
@@ -75,10 +74,6 @@ export class RingAllReduce {
       send(at * 4, this.#view(at, Math.min(at + this.#chunkLength, end)));
   }
 
-  /**
-   * Takes in a chunk from the left neighbour and sends on what follows from it.
-   * @returns null, or what is wrong with the chunk, which then changed nothing.
-   */
   receive(offset: number, payload: Uint8Array<ArrayBuffer>, send: SendChunk): string | null {
     if (this.done) return `got ${payload.length} bytes at offset ${offset}, expected nothing more`;
     const from = this.#at;

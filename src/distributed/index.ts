@@ -1,0 +1,21 @@
+export {
+  allReduce,
+  barrier,
+  broadcast,
+  createProcessGroup,
+  destroyProcessGroup,
+  getProcessGroup,
+  getRank,
+  getWorldSize,
+  type InitOptions,
+  initProcessGroup,
+  isInitialized,
+  recv,
+  send,
+} from "./defaultGroup";
+export { averageGradients, DistributedDataParallel } from "./distributedDataParallel";
+export { type Environment, env } from "./environment";
+export type { Meeting } from "./formWorld";
+export { ProcessGroup, type ProcessGroupOptions, type ReduceOp, type Values } from "./processGroup";
+export { type OperationTag, Ring, type RingOptions } from "./ring";
+export { CollectiveError, type Work } from "./work";
