@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { availableParallelism, cpus, loadavg, platform, release, totalmem } from "node:os";
+import { availableParallelism, cpus, platform, release, totalmem } from "node:os";
+import { pid } from "node:process";
 
 export interface Machine {
   readonly cpu: string;
@@ -7,8 +8,6 @@ export interface Machine {
   readonly memoryGiB: number;
   readonly system: string;
   readonly node: string;
-  /** Runnable processes in the last minute, when the run began: what others were doing on this machine. */
-  readonly loadAverage: number;
 }
 
 export function describeMachine(): Machine {
@@ -18,7 +17,6 @@ export function describeMachine(): Machine {
     memoryGiB: Math.round(totalmem() / 2 ** 30),
     system: `${platform()} ${release()}`,
     node: process.version,
-    loadAverage: loadavg()[0] ?? 0,
   };
 }
 
@@ -55,4 +53,27 @@ function statFields(id: string): { parent: number; ticks: number } | null {
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   const field = (number: number) => Number(fields[number - 3]);
   return { parent: field(4), ticks: field(14) + field(15) + field(16) + field(17) };
+}
+
+/**
+ * Begins to watch what other programs take of the processor. The function returned gives the cores that they have kept
+ * busy since, on average; null where there is no /proc. To be called while what this program started still runs.
+ */
+export function watchOtherPrograms(): () => number | null {
+  const start = performance.now();
+  const before = otherCpuSeconds();
+  return () => {
+    const after = otherCpuSeconds();
+    if (before === null || after === null) return null;
+    return Math.max(0, after - before) / ((performance.now() - start) / 1000);
+  };
+}
+
+function otherCpuSeconds(): number | null {
+  const own = cpuSecondsOfTree(pid);
+  if (own === null) return null;
+  // Field by field: user, nice, system, idle, iowait, irq, softirq, steal.
+  const fields = readFileSync("/proc/stat", "utf8").split("\n", 1)[0]!.trim().split(/\s+/).slice(1, 9).map(Number);
+  const busy = fields.reduce((total, ticks, index) => (index === 3 || index === 4 ? total : total + ticks), 0);
+  return busy / ticksPerSecond - own;
 }

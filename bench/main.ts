@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { argv, exit, stderr, stdout } from "node:process";
 import { openBrowser } from "../src/cli/tabs";
 import { measureAllReduce } from "./allReduce/measure";
-import { describeMachine } from "./machine";
+import { describeMachine, watchOtherPrograms } from "./machine";
 import { type BenchOptions, help, isComplete, readOptions } from "./options";
 import { report } from "./report";
 import { type BenchResults, readVersions } from "./results";
@@ -20,6 +20,7 @@ const progress = (text: string) => void stderr.write(`${text}\n`);
 async function measure(options: BenchOptions): Promise<BenchResults> {
   const start = new Date();
   const machine = describeMachine();
+  const coresUsedByOthers = watchOtherPrograms();
   const server = await serveBench();
   try {
     const browser = await openBrowser(options.adapter, `${server.url}/bench/training.html`);
@@ -36,6 +37,7 @@ async function measure(options: BenchOptions): Promise<BenchResults> {
         allReduce: options.parts.includes("all-reduce")
           ? await measureAllReduce(browser, server.url, options.quick, progress)
           : [],
+        coresUsedByOthers: coresUsedByOthers(),
         minutes: (Date.now() - start.getTime()) / 60_000,
       };
     } finally {

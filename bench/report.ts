@@ -14,7 +14,9 @@ export function report(results: BenchResults): string {
     `Measured ${results.date.slice(0, 16).replace("T", " ")} UTC in ${results.minutes.toFixed(1)} minutes on ${machine.cores} cores (${machine.cpu}, ${machine.memoryGiB} GiB, ${machine.system}),`,
     `Chromium ${browser.version}, WebGPU adapter ${adapter}${isFallbackAdapter ? " (software)" : ""};`,
     `Ringlet ${versions.ringlet}${versions.commit ? ` at ${versions.commit}` : ""}, TensorFlow.js ${versions.tensorflow}, jax-js ${versions.jax}.`,
-    `Load of the machine when the run began: ${machine.loadAverage.toFixed(1)} runnable processes.`,
+    ...(results.coresUsedByOthers === null
+      ? []
+      : [`Other programs kept ${results.coresUsedByOthers.toFixed(1)} of the cores busy meanwhile, on average.`]),
   ].join("\n");
   const sections = [about];
   if (results.training.length > 0)

@@ -12,6 +12,8 @@ export interface BenchResults {
   readonly date: string;
   readonly minutes: number;
   readonly machine: Machine;
+  /** Cores that other programs kept busy meanwhile, on average; null where that can't be told. */
+  readonly coresUsedByOthers: number | null;
   readonly browser: BrowserDescription;
   readonly versions: Versions;
   readonly limits: DeviceLimits;

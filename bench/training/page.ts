@@ -120,7 +120,6 @@ async function train(plan: TrainingPlan, progress: (text: string) => void): Prom
       `The engines don't compute the same ${plan.workload}: their losses differ by ${largestLossDifference}.\n${curves.join("\n")}`,
     );
   }
-  const ringlet = contestants.find(({ engine }) => engine === "ringlet");
   return {
     workload: plan.workload,
     description: workload.description,
@@ -131,13 +130,19 @@ async function train(plan: TrainingPlan, progress: (text: string) => void): Prom
     engines: contestants.map((contestant) => contestant.result()),
     largestLossDifference,
     comparedSteps,
-    ratios: contestants
-      .filter((contestant) => ringlet && contestant !== ringlet)
-      .map(({ engine, turnMilliseconds }) => ({
-        engine,
-        ratio: spread(turnMilliseconds.map((time, round) => time / (ringlet?.turnMilliseconds[round] ?? Number.NaN))),
-      })),
+    ratios: ratiosToRinglet(contestants),
   };
+}
+
+function ratiosToRinglet(contestants: readonly Contestant[]): TrainingResult["ratios"] {
+  const ringlet = contestants.find(({ engine }) => engine === "ringlet");
+  if (!ringlet) return [];
+  return contestants
+    .filter((contestant) => contestant !== ringlet)
+    .map(({ engine, turnMilliseconds }) => ({
+      engine,
+      ratio: spread(turnMilliseconds.map((time, round) => time / ringlet.turnMilliseconds[round]!)),
+    }));
 }
 
 function lossDifference(contestants: readonly Contestant[], steps: number): number {
