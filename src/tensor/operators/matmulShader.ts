@@ -68,19 +68,13 @@ function tiledShader(layout: Layout, { rows, columns, width, height }: Tile): Sh
     const products = range(rows).flatMap((i) => range(quads).map((j) => `s${i}_${j} += ${a(i)} * c${j};`));
     return `{\n${lines([...rowVectors, ...columnVectors, ...products])}\n}`;
   };
-  const hasVectorsAlongK = aAlongK || bAlongK;
-  const mainLoop = hasVectorsAlongK
-    ? `for (; k + 3u < u.k; k += 4u) {
+  const loop =
+    aAlongK || bAlongK
+      ? `for (var k = 0u; k < u.k; k += 4u) {
 ${lines([...loadA, ...loadB])}
 ${components.map((component, i) => step(`k + ${i}u`, component)).join("\n")}
 }`
-    : "";
-  // What remains of k after whole vectors: shifted into the first component.
-  const tail = `for (; k < u.k; k++) {
-${lines(aAlongK ? range(rows).map((i) => `let a${i} = vec4f(a[a_row${i} + (k >> 2u)][k & 3u]);`) : [])}
-${lines(bAlongK ? range(columns).map((j) => `let t${j} = vec4f(b[b_column${j} + (k >> 2u)][k & 3u]);`) : [])}
-${step("k", "x")}
-}`;
+      : `for (var k = 0u; k < u.k; k++) ${step("k", "x")}`;
 
   const code = /* wgsl */ `
 struct Uniforms {
@@ -92,15 +86,6 @@ struct Uniforms {
 @group(0) @binding(1) var<storage, read> a: array<vec4f>;
 @group(0) @binding(2) var<storage, read> b: array<vec4f>;
 @group(0) @binding(3) var<storage, read_write> out: array<f32>;
-
-fn store(batch: u32, row: u32, column: u32, value: vec4f) {
-  if (row >= u.m) { return; }
-  let at = (batch * u.m + row) * u.n + column;
-  if (column < u.n) { out[at] = value.x; }
-  if (column + 1u < u.n) { out[at + 1u] = value.y; }
-  if (column + 2u < u.n) { out[at + 2u] = value.z; }
-  if (column + 3u < u.n) { out[at + 3u] = value.w; }
-}
 
 @compute @workgroup_size(${width}, ${height})
 fn main(
@@ -130,10 +115,16 @@ ${
   let b_last = ((u.n - 1u) >> 2u) - (column >> 2u);`
 }
 ${lines(range(rows).flatMap((i) => range(quads).map((j) => `  var s${i}_${j} = vec4f();`)))}
-  var k = 0u;
-${mainLoop}
-${tail}
-${lines(range(rows).flatMap((i) => range(quads).map((j) => `  store(batch, row + ${i}u, column + ${4 * j}u, s${i}_${j});`)))}
+${loop}
+  var tile_sums = array<vec4f, ${rows * quads}>(${range(rows)
+    .flatMap((i) => range(quads).map((j) => `s${i}_${j}`))
+    .join(", ")});
+  let row_end = min(${rows}u, u.m - row);
+  let column_end = min(${columns}u, u.n - column);
+  for (var i = 0u; i < row_end; i++) {
+    let first = (batch * u.m + row + i) * u.n + column;
+    for (var j = 0u; j < column_end; j++) { out[first + j] = tile_sums[i * ${quads}u + (j >> 2u)][j & 3u]; }
+  }
 }`;
   return { name: `matmul ${layout} ${rows}x${columns}`, code, bindings: ["read", "read", "write"] };
 }

@@ -71,12 +71,15 @@ function evenStep(batch: readonly number[], strides: readonly number[]): number 
 }
 
 const smallTile: Tile = { rows: 4, columns: 4, width: 8, height: 8 };
-const largeTile: Tile = { rows: 8, columns: 8, width: 8, height: 8 };
+const mediumTile: Tile = { rows: 8, columns: 8, width: 8, height: 8 };
+/** The fastest on a software adapter, where it takes over half a second to compile. */
+const largeTile: Tile = { rows: 16, columns: 16, width: 4, height: 4 };
 
 /** A large tile reads less memory for each product; a small one makes more invocations. */
-function tileFor(isSoftware: boolean, rows: number, columns: number, batch: number): Tile {
-  const invocations = batch * Math.ceil(rows / largeTile.rows) * Math.ceil(columns / largeTile.columns);
-  return invocations >= (isSoftware ? 64 : 4096) ? largeTile : smallTile;
+function tileFor(isSoftware: boolean, rows: number, columns: number, batch: number, work: number): Tile {
+  if (isSoftware && work >= 2 ** 27) return largeTile;
+  const invocations = batch * Math.ceil(rows / mediumTile.rows) * Math.ceil(columns / mediumTile.columns);
+  return invocations >= (isSoftware ? 64 : 4096) ? mediumTile : smallTile;
 }
 
 function emitMatmul(lowering: Lowering, a: Matrix, b: Matrix, out: BufferValue): void {
@@ -110,7 +113,7 @@ function emitMatmul(lowering: Lowering, a: Matrix, b: Matrix, out: BufferValue):
     });
     return;
   }
-  const tile = tileFor(lowering.isSoftware, m, n, batches);
+  const tile = tileFor(lowering.isSoftware, m, n, batches, work);
   const across = Math.ceil(n / (tile.columns * tile.width));
   const down = Math.ceil(m / (tile.rows * tile.height));
   lowering.dispatch({
@@ -125,6 +128,8 @@ function emitMatmul(lowering: Lowering, a: Matrix, b: Matrix, out: BufferValue):
 function layoutOf(a: Matrix, b: Matrix): Layout | null {
   const [first, second] = [orderOf(a), orderOf(b)];
   if (!first || !second || (first === "T" && second === "T")) return null;
+  // Vectors along K must end where K does.
+  if ((first === "N" || second === "T") && a.value.shape.at(-1)! % 4 !== 0) return null;
   return `${first}${second}` as Layout;
 }
 
