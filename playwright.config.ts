@@ -12,6 +12,8 @@ export default defineConfig({
   retries: 0,
   reporter: "list",
   use: {
+    actionTimeout: 20_000,
+    navigationTimeout: 30_000,
     launchOptions: { executablePath: process.env.RINGLET_BROWSER ?? "", args: softwareGpuArguments },
   },
 });

@@ -17,9 +17,9 @@ test.afterEach(() => server.close());
 
 const choose = async (page: Page, values: { model: "cnn" | "mlp"; batch: number; steps: number }) => {
   await page.goto(server.localUrl);
-  await page.getByLabel(/model/i).first().selectOption(values.model);
-  await page.getByLabel(/batch/i).first().fill(String(values.batch));
-  await page.getByLabel(/steps/i).first().fill(String(values.steps));
+  await page.locator(`input[name="model"][value="${values.model}"]`).check();
+  await page.getByLabel("Batch size", { exact: true }).fill(String(values.batch));
+  await page.getByLabel("Steps", { exact: true }).fill(String(values.steps));
 };
 const start = async (page: Page, values: { model: "cnn" | "mlp"; batch: number; steps: number }) => {
   await choose(page, values);
@@ -34,7 +34,7 @@ const inviteLink = async (page: Page): Promise<string> => {
   const { search, hash } = new URL(link);
   return `${server.localUrl}${search}${hash}`;
 };
-const stepOf = async (page: Page) => Number(await page.getByTestId("step").getAttribute("data-step"));
+const stepOf = async (page: Page) => Number(await page.getByTestId("step").getAttribute("data-value"));
 const ranks = (page: Page) => page.locator("[data-member-id][data-rank]");
 
 test("one press trains; a second tab joins by the link; pause, resume, leave, stop and downloads work", async ({

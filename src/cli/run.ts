@@ -152,7 +152,7 @@ async function bundle(script: string): Promise<string> {
 /** Loads the script and tells the command line how it ended. */
 const runPage = `<!doctype html>
 <html lang="en">
-<head><meta charset="utf-8"><title>ringlet run</title></head>
+<head><meta charset="utf-8"><title>ringlet run</title><link rel="icon" href="data:,"></head>
 <body>
 <script type="module">
 const describe = (error) => error instanceof Error ? error.stack ?? String(error) : String(error);
