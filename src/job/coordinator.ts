@@ -53,7 +53,8 @@ export class Coordinator {
   #round: Round | null = null;
   // What the next generation is to bring.
   readonly #joiners = new Set<MemberId>();
-  readonly #leavers = new Set<MemberId>();
+  /** With why they have to go; null for those that asked. */
+  readonly #leavers = new Map<MemberId, string | null>();
   #run: RunState | null = null;
   #rebalance = false;
   /** Links that were dialled since the last generation: each is tried once. */
@@ -106,7 +107,7 @@ export class Coordinator {
   }
 
   leave(member: MemberId): void {
-    this.#leavers.add(member);
+    this.#leavers.set(member, null);
   }
 
   command(run: RunState): void {
@@ -124,7 +125,7 @@ export class Coordinator {
     if (this.#round !== null || generation === null) return;
     const reasons = [
       ...[...this.#joiners].map((id) => `${this.#host.nameOf(id)} joins.`),
-      ...[...this.#leavers].map((id) => `${this.#host.nameOf(id)} leaves.`),
+      ...[...this.#leavers.keys()].map((id) => `${this.#host.nameOf(id)} leaves.`),
       ...(this.#run === null ? [] : [describeRun(this.#run)]),
       ...(this.#rebalance ? ["The shares follow the members' speeds."] : []),
     ];
@@ -269,11 +270,14 @@ export class Coordinator {
       }
     });
     const stuck = this.#stuck(round);
-    if (stuck !== null)
-      dropped.set(
-        stuck,
-        `${host.nameOf(stuck)} kept the others waiting at the same step again and again and is dropped.`,
-      );
+    if (stuck !== null) {
+      const sentence = `${host.nameOf(stuck)} kept the others waiting at the same step three times and is dropped.`;
+      // This member itself can only hand over to the next.
+      if (stuck === host.self) {
+        this.#leavers.set(stuck, sentence);
+        host.emit({ kind: "notice", level: "warning", sentence });
+      } else dropped.set(stuck, sentence);
+    }
     if (dropped.size > 0) {
       for (const [id, sentence] of dropped) this.#drop(round, id, sentence, false);
       this.#begin(0, round.reason);
@@ -284,12 +288,12 @@ export class Coordinator {
     } else this.#sync(round);
   }
 
-  /** Who to drop when the all-reduce of one step failed for the third time: one that hasn't got its gradients, or the last. */
+  /** Who to drop when the all-reduce of one step failed three times: who is still computing, or else the last. */
   #stuck(round: Round): MemberId | null {
     if (this.#failures.count < 3 || round.participants.length < 2) return null;
     this.#failures = { committed: -1, count: 0 };
-    const others = round.participants.filter((id) => id !== this.#host.self);
-    return others.find((id) => round.reports.get(id)?.computing) ?? others[others.length - 1] ?? null;
+    const computing = round.participants.filter((id) => round.reports.get(id)?.computing);
+    return computing.find((id) => id !== this.#host.self) ?? computing[0] ?? round.participants.at(-1) ?? null;
   }
 
   /** Brings everyone to the latest committed step. */
@@ -303,8 +307,10 @@ export class Coordinator {
       .sort((a, b) => Number(b.id === host.self) - Number(a.id === host.self));
     const orders: (() => void)[] = [];
     for (const { id, committed } of reports) {
-      if (committed === target || this.#leavers.has(id)) continue;
+      if (committed === target) continue;
       const holder = committed === target - 1 ? sources.find(({ buckets }) => buckets) : undefined;
+      // One that leaves is still given the step that it computed a part of.
+      if (holder === undefined && this.#leavers.has(id)) continue;
       const source = holder ?? sources[0]!;
       const what: StateKind = holder === undefined ? "training" : "buckets";
       round.waiting.add(id);
@@ -323,7 +329,7 @@ export class Coordinator {
     const host = this.#host;
     const before = host.generation();
     if (before === null) return;
-    const leavers = round.participants.filter((id) => this.#leavers.has(id));
+    const leavers = [...this.#leavers].filter(([id]) => round.participants.includes(id));
     const ids = round.participants.filter((id) => !this.#leavers.has(id));
     const generation = ids.length > 0 ? this.#generation(round, before, ids) : null;
     this.#end();
@@ -333,7 +339,7 @@ export class Coordinator {
     this.#run = null;
     this.#rebalance = false;
     if (generation !== null) for (const id of ids) if (id !== host.self) host.send(id, generation);
-    for (const id of leavers) host.send(id, { kind: "released", epoch: round.epoch, problem: null });
+    for (const [id, problem] of leavers) host.send(id, { kind: "released", epoch: round.epoch, problem });
     if (generation !== null && ids.includes(host.self)) host.send(host.self, generation);
   }
 

@@ -13,7 +13,7 @@ import {
   type TrainingState,
 } from "./replica";
 import { splitIntoMicroBatches } from "./shares";
-import type { JobSpec } from "./spec";
+import type { JobSpec, ModelName } from "./spec";
 
 const pixelsPerDigit = digitSide * digitSide;
 
@@ -27,6 +27,10 @@ interface MicroBatchInputs {
   readonly rowMask: torch.Tensor;
   readonly host: { images: Float32Array; labels: Int32Array; rowWeights: Float32Array; rowMask: Float32Array };
 }
+
+/** Float32 elements of a model's flat weights, padding included. Needs no device. */
+export const layoutLengthOf = (model: ModelName): number =>
+  new torch.FlatParameters(mnistModels[model]().namedParameters()).layout.length;
 
 /** The Replica of the MNIST recipe over the WebGPU engine. */
 export class EngineReplica implements Replica {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { seededRandom } from "../base/seededRandom";
 import { expectGoodEnd } from "./testing/checks";
-import { Simulation } from "./testing/simulation";
+import { Simulation, type Tab } from "./testing/simulation";
 
 describe("a job in which a member is killed", () => {
   const spec = { steps: 5, validateEvery: 2 };
@@ -52,12 +52,14 @@ async function badDay(seed: number): Promise<void> {
   const wishes: Promise<unknown>[] = [];
   // What was asked of a tab that dies meanwhile may fail.
   const wish = (promise: Promise<unknown>) => wishes.push(promise.catch(() => {}));
+  const leaving = new Set<Tab>();
   for (let count = 2 + Math.floor(random() * 6); count > 0; count -= 1) {
     await simulation.clock.advance(random() * 250);
     const { members } = simulation;
     const tab = pick(members);
     const watchers = simulation.tabs.filter((other) => other.alive && !members.includes(other));
     if (tab === undefined) break;
+    const othersStay = members.some((other) => other !== tab && !leaving.has(other));
     const kind = random();
     if (kind < 0.3) {
       if (simulation.tabs.length >= 7) continue;
@@ -65,9 +67,11 @@ async function badDay(seed: number): Promise<void> {
       const watcher = await simulation.watch(tab).catch(() => null);
       if (watcher !== null) wish(watcher.job.join());
     } else if (kind < 0.5) {
-      if (members.length > 1) simulation.kill(tab);
+      if (othersStay) simulation.kill(tab);
     } else if (kind < 0.65) {
-      if (members.length > 1) wish(tab.job.leave());
+      if (!othersStay) continue;
+      leaving.add(tab);
+      wish(tab.job.leave().then(() => leaving.delete(tab)));
     } else if (kind < 0.75) {
       const watcher = pick(watchers);
       if (watcher !== undefined) wish(watcher.job.join());

@@ -5,12 +5,14 @@ export class History {
   /** Mean loss over the global batch of each committed step. */
   readonly losses: number[] = [];
   readonly validations: Validation[] = [];
-  /** Of the steps that this tab took part in, by step. */
-  readonly #taken = new Map<number, { readonly members: number; readonly milliseconds: number }>();
+  /** Of the steps that this tab took part in, by step; holes for the others, and for times that weren't measured. */
+  readonly #members: number[] = [];
+  readonly #milliseconds: number[] = [];
 
-  commit(step: number, loss: number, members: number, milliseconds: number): void {
+  commit(step: number, loss: number, members: number, milliseconds: number | null): void {
     this.losses[step] = loss;
-    this.#taken.set(step, { members, milliseconds });
+    this.#members[step] = members;
+    if (milliseconds !== null) this.#milliseconds[step] = milliseconds;
   }
 
   validate(validation: Validation): void {
@@ -32,7 +34,7 @@ export class History {
 
   /** Median and 95th percentile of the steps that this tab took part in, in milliseconds; 0 before the first. */
   get stepMilliseconds(): { readonly median: number; readonly p95: number } {
-    const sorted = [...this.#taken.values()].map(({ milliseconds }) => milliseconds).sort((a, b) => a - b);
+    const sorted = Object.values(this.#milliseconds).sort((a, b) => a - b);
     const at = (part: number) => sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? 0;
     return { median: at(0.5), p95: at(0.95) };
   }
@@ -43,14 +45,14 @@ export class History {
     const lines = this.losses.map((loss, step) => {
       // A validation after so many steps stands in the row of the last of them.
       const validation = validations.get(step + 1);
-      const taken = this.#taken.get(step);
+      const milliseconds = this.#milliseconds[step];
       return [
         step,
         loss,
         validation?.loss ?? "",
         validation?.accuracy ?? "",
-        taken?.members ?? "",
-        taken === undefined ? "" : taken.milliseconds.toFixed(3),
+        this.#members[step] ?? "",
+        milliseconds?.toFixed(3) ?? "",
       ].join(",");
     });
     return `${["step,loss,validation loss,validation accuracy,members,milliseconds", ...lines].join("\n")}\n`;

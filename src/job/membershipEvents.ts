@@ -9,7 +9,7 @@ export interface Standing {
   readonly buckets: boolean;
   /** The number of committed steps at the latest validation. */
   readonly validated: number;
-  /** Whether gradients are still being computed. */
+  /** Whether the GPU still works on something. */
   readonly computing: boolean;
   readonly samplesPerSecond: number;
 }

@@ -71,7 +71,7 @@ const fieldsOf = {
     buckets: boolean,
     /** The number of committed steps at the latest validation. */
     validated: step,
-    /** Whether this member still computes gradients. */
+    /** Whether this member's GPU still works on something. */
     computing: boolean,
     samplesPerSecond: amount,
     links: list(id, 4 * maxMembers),

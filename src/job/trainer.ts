@@ -238,7 +238,7 @@ export class Trainer {
         // The old slot may still be waiting to be sent in parts, so it is let go instead of overwritten.
         const slot = makeSlot(Float32Array.from(first));
         this.#slots[step & 1] = slot;
-        this.#commit(slot, step, this.#session?.generation.members.length ?? 1, 0);
+        this.#commit(slot, step, this.#session?.generation.members.length ?? 1, null);
         return null;
       }
       case "training":
@@ -396,18 +396,13 @@ export class Trainer {
     this.#ownOf = null;
     const begin = clock.now();
     const samples = this.#sampler.indices(step, from, count);
-    this.#computing = true;
-    try {
-      await this.#replica.gradients(samples, manifest.spec.batch, this.#own);
-    } finally {
-      this.#computing = false;
-    }
+    await this.#onGpu(this.#replica.gradients(samples, manifest.spec.batch, this.#own));
     this.#ownOf = { step, rank: session.rank, samples, share: session.share };
     return clock.now() - begin;
   }
 
   /** Applies the reduced gradients of `step`: from here on it is committed. */
-  #commit(slot: Slot, step: number, members: number, milliseconds: number): void {
+  #commit(slot: Slot, step: number, members: number, milliseconds: number | null): void {
     const { spec } = this.#options.manifest;
     const finite = allFinite(slot.values);
     if (finite) this.#optimizer.step(this.#weights, slot.values, spec.optimizer.learningRate);
@@ -423,7 +418,7 @@ export class Trainer {
     sums: Float32Array,
     at: number,
     members: number,
-    milliseconds: number,
+    milliseconds: number | null,
     finite: boolean,
   ): void {
     const loss = sums[at + metricSlots.loss]! / sums[at + metricSlots.samples]!;
@@ -464,7 +459,7 @@ export class Trainer {
       1,
     );
     const { from, count } = slices[rank]!;
-    const part = await this.#replica.evaluate(from, from + count);
+    const part = await this.#onGpu(this.#replica.evaluate(from, from + count));
     if (session.ended) return;
     const sums = Float32Array.of(part.loss * part.count, part.correct, part.count);
     if (ring !== null) await reduceAll(ring, [ring.allReduce(sums, { step, channel: this.#slots[0].buckets.length })]);
@@ -476,7 +471,7 @@ export class Trainer {
   /** After growing from one: the GPU's weights and optimizer state become the CPU's. */
   async #moveToCpu(): Promise<void> {
     if (this.#home !== "gpu") return;
-    const { weights, optimizer, optimizerSteps } = await this.#replica.readState();
+    const { weights, optimizer, optimizerSteps } = await this.#onGpu(this.#replica.readState());
     this.#weights.set(weights);
     this.#optimizer.loadState(optimizer, optimizerSteps);
     this.#home = "cpu";
@@ -493,6 +488,16 @@ export class Trainer {
     this.#home = "gpu";
     this.#uploadDue = false;
     for (const slot of this.#slots) slot.reducedStep = -1;
+  }
+
+  /** Notes that the GPU is at work, for those that wait. */
+  async #onGpu<Result>(work: Promise<Result>): Promise<Result> {
+    this.#computing = true;
+    try {
+      return await work;
+    } finally {
+      this.#computing = false;
+    }
   }
 
   #upload(): void {

@@ -52,14 +52,23 @@ export function expectCompleteAudit(simulation: Simulation, tabs: readonly Tab[]
       missing.splice(0, missing.length, ...rest);
       return true;
     };
-    for (const tab of tabs.filter(({ alive }) => alive))
+    const members = tabs.filter((tab) => simulation.members.includes(tab));
+    for (const tab of members)
       for (const { samples } of linesOf(tab, step))
         if (!take(samples)) expect.fail(`${what} step ${step}: tab ${tab.index} took samples of others: ${samples}`);
-    for (const tab of tabs.filter(({ alive }) => !alive)) {
-      const [line] = linesOf(tab, step);
-      take(line?.samples ?? [...(tab.replica()?.latest ?? [])]);
+    // Lines first: what else the dead computed may have been for an attempt that failed.
+    const others = tabs.filter((other) => !members.includes(other));
+    for (const tab of others) take(linesOf(tab, step)[0]?.samples ?? []);
+    for (const tab of others) if (linesOf(tab, step).length === 0) take([...(tab.replica()?.latest ?? [])]);
+    if (missing.length > 0) {
+      const parts = tabs.map((tab) => {
+        const where = members.includes(tab) ? "member" : tab.alive ? "out" : "dead";
+        const lines = linesOf(tab, step).map(({ rank, samples }) => `rank ${rank}, ${samples.length} samples`);
+        const notices = tab.job.snapshot(0).notices.map(({ text }) => text);
+        return `tab ${tab.index} (${where}): ${lines}, latest [${tab.replica()?.latest}] ${JSON.stringify(notices)}`;
+      });
+      expect.fail(`${what} step ${step}: nobody took ${missing}\n${parts.join("\n")}`);
     }
-    expect(missing, `${what} step ${step}: nobody took these samples`).toEqual([]);
   }
   for (const tab of tabs) {
     const own = tab.job.audit().map(({ step }) => step);

@@ -4,10 +4,10 @@ import { sgd } from "../../optim/spec";
 import { InProcessHub, type InProcessOptions } from "../../transport/inProcess";
 import type { MemberId, Network } from "../../transport/link";
 import { memberId } from "../../transport/memberId";
-import { JobMember } from "../jobMember";
+import { JobMember, type OnProgress } from "../jobMember";
 import { manifestHash } from "../manifest";
 import type { JobSpec, Manifest } from "../spec";
-import { type SoftmaxOptions, SoftmaxReplica, softmaxElements } from "./softmaxReplica";
+import { SoftmaxReplica, softmaxElements } from "./softmaxReplica";
 
 export const simulatedSpec: JobSpec = {
   version: 1,
@@ -25,7 +25,11 @@ export interface SimulationOptions extends Pick<InProcessOptions, "seed" | "late
   readonly elements?: number;
   readonly waitFor?: number;
   readonly compute?: (member: number, samples: number) => number;
-  readonly spoil?: SoftmaxOptions["spoil"];
+  readonly spoil?: (member: number, gradients: Float32Array, samples: Uint32Array) => void;
+  /** What a member takes for the SHA-256 of some bytes. */
+  readonly sha256?: (member: number, hash: string) => string;
+  /** Why a member's model can't be made; null where it can. */
+  readonly refusal?: (member: number) => string | null;
 }
 
 export interface Tab {
@@ -113,6 +117,15 @@ export class Simulation {
     await this.clock.runUntil(() => left-- <= 0);
   }
 
+  /** A tab that does nothing any more, and whose links stay: a page that hangs. */
+  freeze(tab: Tab): void {
+    tab.alive = false;
+    for (const link of tab.network.links.values()) {
+      link.onFrame = () => {};
+      Object.assign(link, { send: () => {} });
+    }
+  }
+
   get members(): Tab[] {
     return this.tabs.filter((tab) => tab.alive && this.rankOf(tab) !== null);
   }
@@ -168,20 +181,28 @@ export class Simulation {
     const id = memberId((index + 1).toString(16).padStart(2, "0").repeat(16));
     const network = this.hub.join(id);
     let replica: SoftmaxReplica | null = null;
-    const { elements, compute, spoil } = this.options;
+    const { elements, compute, spoil, sha256, refusal } = this.options;
     const common = {
       network,
       name: `tab ${index}`,
       gpu: { vendor: "test", architecture: "", description: "" },
       clock: this.clock,
-      sha256: async (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex"),
-      makeReplica: async (manifest: Manifest) => {
+      sha256: async (bytes: Uint8Array) => {
+        const hash = createHash("sha256").update(bytes).digest("hex");
+        return sha256?.(index, hash) ?? hash;
+      },
+      makeReplica: async (manifest: Manifest, onProgress: OnProgress) => {
+        onProgress("the data", 1, 2);
+        const problem = refusal?.(index) ?? null;
+        if (problem !== null) throw new Error(problem);
         replica = new SoftmaxReplica({
           spec: manifest.spec,
           clock: this.clock,
           compute: (samples) => compute?.(index, samples) ?? 20,
           ...(elements === undefined ? {} : { elements }),
-          ...(spoil === undefined ? {} : { spoil }),
+          ...(spoil === undefined
+            ? {}
+            : { spoil: (gradients: Float32Array, samples: Uint32Array) => spoil(index, gradients, samples) }),
         });
         return replica;
       },
