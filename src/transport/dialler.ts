@@ -192,7 +192,10 @@ export class Dialler {
   /** Failures of a leg that was replaced don't count. */
   #fail(attempt: Attempt, leg: Leg, why: string): void {
     if (attempt.leg !== leg) return;
-    attempt.result.reject(new LinkError("unreachable", `${unreachable(attempt.peer, leg.via)}: ${why}`));
+    const { peer, result } = attempt;
+    if (leg.role === "acceptor")
+      this.#send(leg.via, { to: peer, from: this.#options.self, kind: "refusal", attempt: leg.number, text: why });
+    result.reject(new LinkError("unreachable", `${unreachable(peer, leg.via)}: ${why}`));
   }
 
   #send(through: MemberId, signal: Signal): void {

@@ -26,6 +26,11 @@ const registrationMilliseconds = 8000;
 /** How long to wait before a name is claimed again: after a loss at first, growing, and while all are taken. */
 const retryMilliseconds = { first: 1000, longest: 8000, taken: 4000 };
 
+/** A name that is to be kept; `peer` has it at the moment. */
+interface Claim {
+  peer: Peer | null;
+}
+
 type Registration = { readonly kind: "registered"; readonly peer: Peer } | Exclude<ClaimResult, { kind: "claimed" }>;
 
 /**
@@ -35,10 +40,8 @@ type Registration = { readonly kind: "registered"; readonly peer: Peer } | Exclu
 export class Rendezvous {
   readonly #server: SignalingServer;
   readonly #options: PeerOptions;
-  readonly #peers = new Set<Peer>();
   #meeting: Peer | null = null;
-  #claiming: Promise<ClaimResult> | null = null;
-  #ended = false;
+  #claim: Claim | null = null;
 
   constructor(server: SignalingServer, config: RTCConfiguration) {
     this.#server = server;
@@ -75,43 +78,51 @@ export class Rendezvous {
     this.#meeting = null;
   }
 
+  /** Only one claim stands at a time. */
   claim(names: readonly string[], onVisitor: (connection: RTCPeerConnection) => void): Promise<ClaimResult> {
-    this.#claiming ??= new Promise((resolve) => {
-      this.#keepClaimed(names, onVisitor, resolve);
+    this.#endClaim();
+    const claim: Claim = { peer: null };
+    this.#claim = claim;
+    return new Promise((resolve) => {
+      this.#keepClaimed(claim, names, onVisitor, resolve);
     });
-    return this.#claiming;
   }
 
   end(): void {
-    this.#ended = true;
     this.endMeeting();
-    for (const peer of this.#peers) peer.disconnect();
-    this.#peers.clear();
+    this.#endClaim();
+  }
+
+  #endClaim(): void {
+    this.#claim?.peer?.disconnect();
+    this.#claim = null;
   }
 
   async #keepClaimed(
+    claim: Claim,
     names: readonly string[],
     onVisitor: (connection: RTCPeerConnection) => void,
     first: (result: ClaimResult) => void,
   ): Promise<void> {
     let wait = retryMilliseconds.first;
-    while (!this.#ended) {
+    while (this.#claim === claim) {
       const registration = await this.#registerOneOf(names);
       if (registration.kind === "registered") {
         const { peer } = registration;
-        if (this.#ended) return;
-        this.#peers.add(peer);
-        wait = retryMilliseconds.first;
-        peer.on("connection", (connection) => {
-          detachWhenOpen(peer, connection);
-          onVisitor(connection.peerConnection);
-        });
-        const lost = new Promise<void>((resolve) => {
-          peer.on("disconnected", () => resolve());
-        });
-        first({ kind: "claimed", name: peer.id });
-        await lost;
-        this.#peers.delete(peer);
+        if (this.#claim !== claim) peer.destroy();
+        else {
+          claim.peer = peer;
+          wait = retryMilliseconds.first;
+          peer.on("connection", (connection) => {
+            detachWhenOpen(peer, connection);
+            onVisitor(connection.peerConnection);
+          });
+          const lost = new Promise<void>((resolve) => {
+            peer.on("disconnected", () => resolve());
+          });
+          first({ kind: "claimed", name: peer.id });
+          await lost;
+        }
       } else {
         first(registration);
         if (registration.kind === "taken") wait = retryMilliseconds.taken;
@@ -120,6 +131,7 @@ export class Rendezvous {
       await new Promise((resolve) => setTimeout(resolve, wait * (0.75 + Math.random() / 2)));
       wait = Math.min(2 * wait, retryMilliseconds.longest);
     }
+    first({ kind: "unreachable", sentence: "The name was given up before it was claimed." });
   }
 
   async #registerOneOf(names: readonly string[]): Promise<Registration> {

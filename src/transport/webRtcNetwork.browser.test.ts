@@ -4,6 +4,7 @@ import { exposeConnector } from "./connectorPort";
 import { createIdentity } from "./identity";
 import type { Frame, FrameHeader, Link } from "./link";
 import { highWaterBytes } from "./pipe";
+import { encodeSignal } from "./signal";
 import EchoWorker from "./testing/echoWorker?worker";
 import { PageRendezvous } from "./testing/pageRendezvous";
 import { WebRtcNetwork, type WebRtcNetworkOptions } from "./webRtcNetwork";
@@ -201,6 +202,37 @@ describe("a dial through a member", () => {
     const arrival = nextFrame(await linkOf(left, right));
     second.send(header(2), Uint8Array.of(1));
     expect((await arrival).step).toBe(2);
+  });
+});
+
+describe("a member that relays", () => {
+  const signal = { kind: "signal", epoch: 0, step: 0, channel: 0, offset: 0 } as const;
+
+  test("drops one that signals in another's name", async () => {
+    const { hub, left, right } = await makeStar();
+    const reason = closed(await linkOf(hub, left));
+    const forged = encodeSignal({ to: right.self, from: right.self, kind: "offer", attempt: 1, text: "" });
+    left.links.get(hub.self)!.send(signal, forged);
+    expect(await reason).toBe(
+      `Member ${left.self.slice(0, 8)} was dropped. It signalled in the name of member ${right.self.slice(0, 8)}.`,
+    );
+    expect(hub.links.has(right.self)).toBe(true);
+  });
+
+  test("drops one whose signal is malformed", async () => {
+    const { hub, left } = await makeStar();
+    const reason = closed(await linkOf(hub, left));
+    left.links.get(hub.self)!.send(signal, new Uint8Array(10));
+    expect(await reason).toContain("was dropped. A signal has 10 bytes; its head alone has 37.");
+  });
+
+  test("stays linked to one whose offer is nonsense, and passes on what comes after it", async () => {
+    const { hub, left, right } = await makeStar();
+    left.links
+      .get(hub.self)!
+      .send(signal, encodeSignal({ to: right.self, from: left.self, kind: "offer", attempt: 1, text: "nonsense" }));
+    const link = await left.dial(right.self, hub.self);
+    expect([link.peer, hub.links.size, right.links.size]).toEqual([right.self, 2, 2]);
   });
 });
 
