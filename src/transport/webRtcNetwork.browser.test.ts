@@ -230,7 +230,7 @@ describe("a member that relays", () => {
     const { hub, left, right } = await makeStar();
     left.links
       .get(hub.self)!
-      .send(signal, encodeSignal({ to: right.self, from: left.self, kind: "offer", attempt: 1, text: "nonsense" }));
+      .send(signal, encodeSignal({ to: right.self, from: left.self, kind: "offer", attempt: 99, text: "nonsense" }));
     const link = await left.dial(right.self, hub.self);
     expect([link.peer, hub.links.size, right.links.size]).toEqual([right.self, 2, 2]);
   });
