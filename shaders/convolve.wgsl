@@ -80,6 +80,7 @@ fn main(
   let weightInStride = params.weightInStride;
   let step = params.step;
   let divide = params.divide;
+  let inverse = 1.0 / vec2f(divide);
   var tap0 = 0u;
 
   var sum0 = vec4f();
@@ -92,20 +93,15 @@ fn main(
   var sum7 = vec4f();
   for (var kernelRow = 0; kernelRow < kernelHeight; kernelRow++) {
     let scaledRow = row0 + kernelRow * step.y;
-    var row = scaledRow;
-    if (divide.y != 1) {
-      row = wholeQuotient(scaledRow, divide.y);
-    }
+    let row = quotient(scaledRow, inverse.y);
     // A negative row becomes a huge unsigned one.
-    let rowInside = vec4u(row) < inHeight;
+    let rowInside = (vec4u(row) < inHeight) & (row * divide.y == scaledRow);
     for (var kernelColumn = 0; kernelColumn < kernelWidth; kernelColumn++) {
       let scaledColumn = column0 + kernelColumn * step.x;
-      var column = scaledColumn;
-      if (divide.x != 1) {
-        column = wholeQuotient(scaledColumn, divide.x);
-      }
-      let inside = rowInside & (vec4u(column) < vec4u(u32(inWidth)));
-      var at = select(vec4u(), vec4u(input0 + row * inWidth + column), inside);
+      let column = quotient(scaledColumn, inverse.x);
+      let inside = rowInside & (vec4u(column) < vec4u(u32(inWidth))) & (column * divide.x == scaledColumn);
+      // Outside, this reads something that isn't used; neighbours' places stay neighbours, which loads fast everywhere.
+      var at = vec4u(input0 + row * inWidth + column);
       var tap = tap0;
       tap0++;
       for (var k = 0u; k < inChannels; k++) {
@@ -136,10 +132,10 @@ fn main(
   store(channel + 7u, group, out0, writes, sum7);
 }
 
-// a / b where that is whole, and -1 elsewhere.
-fn wholeQuotient(a: vec4i, b: i32) -> vec4i {
-  let quotient = a / b;
-  return select(vec4i(-1), quotient, quotient * b == a);
+// floor(a / b), from 1 / b. A software adapter divides integers one by one, and takes both sides of a branch. Adding a
+// half makes it exact for |a| < 2^22, far beyond any height or width.
+fn quotient(a: vec4i, inverse: f32) -> vec4i {
+  return vec4i(floor((vec4f(a) + 0.5) * inverse));
 }
 
 fn store(channel: u32, group: u32, out0: vec4u, writes: vec4<bool>, sum: vec4f) {

@@ -37,6 +37,9 @@ export function sizeClass(bytes: number): number {
   return Math.ceil(bytes / step) * step;
 }
 
+/** Smaller buffers are not asked about one by one when memory runs out. */
+const largeBytes = 16 * 2 ** 20;
+
 /** Reuses buffers by size class. What lies idle is bounded: beyond `idleLimit` bytes the longest idle are destroyed. */
 export class BufferPool {
   private readonly idle: PooledBuffer[] = [];
@@ -47,6 +50,7 @@ export class BufferPool {
     private readonly usage: GPUBufferUsageFlags,
     private readonly stats: GpuStats,
     private readonly idleLimit: number,
+    private readonly onFailure: (error: GpuError) => void,
   ) {}
 
   /**
@@ -65,13 +69,35 @@ export class BufferPool {
     this.check(bytes, size, what);
     this.stats.buffers += 1;
     this.stats.bytes += size;
-    return new PooledBuffer(this.gpu.createBuffer({ size, usage: this.usage, label: what }), size);
+    return new PooledBuffer(this.create(size, what), size);
   }
 
   release(buffer: PooledBuffer): void {
     this.idle.push(buffer);
     this.idleBytes += buffer.size;
     while (this.idleBytes > this.idleLimit && this.idle.length > 1) this.destroy(this.idle.shift()!);
+  }
+
+  /** Asks whether there was memory for a large buffer; the answer comes later. */
+  private create(size: number, what: string): GPUBuffer {
+    const descriptor = { size, usage: this.usage, label: what };
+    if (size < largeBytes) return this.gpu.createBuffer(descriptor);
+    this.gpu.pushErrorScope("out-of-memory");
+    const buffer = this.gpu.createBuffer(descriptor);
+    this.gpu.popErrorScope().then(
+      (error) => {
+        if (error)
+          this.onFailure(
+            new GpuError(
+              `${what} needs ${size} bytes, and the GPU has no memory left for them beside the ${this.stats.bytes - size} ` +
+                "in use. Make tensors smaller, for example with a smaller micro-batch, and start again with a new device.",
+            ),
+          );
+      },
+      // Rejects only when the device is lost, which reports itself.
+      () => {},
+    );
+    return buffer;
   }
 
   private destroy(buffer: PooledBuffer): void {

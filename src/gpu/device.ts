@@ -39,10 +39,17 @@ export class Device {
       GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST,
       this.stats,
       idleLimit,
+      (error) => this.fail(error),
     );
     this.recorder = new Recorder(gpu, this.stats);
     this.pipelines = new PipelineCache(gpu, this.recorder.arena, this.stats);
-    const staging = new BufferPool(gpu, GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST, this.stats, idleLimit);
+    const staging = new BufferPool(
+      gpu,
+      GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST,
+      this.stats,
+      idleLimit,
+      (error) => this.fail(error),
+    );
     this.readback = new Readback(this.recorder, staging, this);
     this.isSoftware = /swiftshader|llvmpipe|lavapipe|software|basic render/i.test(
       `${info.vendor} ${info.architecture} ${info.description}`,
@@ -55,10 +62,12 @@ export class Device {
       return this.loss;
     });
     gpu.addEventListener("uncapturederror", ({ error }) => {
-      this.failure ??= new GpuError(
-        error instanceof GPUOutOfMemoryError
-          ? `The GPU is out of memory (${this.stats.bytes} bytes are in use): ${error.message}`
-          : `The GPU refused a command: ${error.message}`,
+      this.fail(
+        new GpuError(
+          error instanceof GPUOutOfMemoryError
+            ? `The GPU is out of memory (${this.stats.bytes} bytes are in use): ${error.message}`
+            : `The GPU refused a command: ${error.message}`,
+        ),
       );
     });
   }
@@ -71,6 +80,11 @@ export class Device {
 
   destroy(): void {
     this.gpu.destroy();
+  }
+
+  /** The first failure counts: later ones follow from it. */
+  private fail(error: GpuError): void {
+    this.failure ??= error;
   }
 
   /** The error behind a read that the browser rejected. */

@@ -19,7 +19,13 @@ interface PlannedRoot extends Root {
 
 /** Lowers a recording: only what is needed for its outputs and effects, with scratch memory reused by lifetime. */
 export function planRecording(recording: Recording, device: Device, workspace: Workspace): Plan {
-  return new Planner(recording, device, workspace).plan();
+  const planner = new Planner(recording, device, workspace);
+  try {
+    return planner.plan();
+  } catch (reason) {
+    planner.release();
+    throw reason;
+  }
 }
 
 class Planner implements Lowering {
@@ -66,6 +72,11 @@ class Planner implements Lowering {
       this.temporaries = [];
     }
     return new Plan(this.steps, this.scratches, this.workspace);
+  }
+
+  /** Gives up a plan that could not be finished. */
+  release(): void {
+    this.workspace.release(this.scratches);
   }
 
   result(): BufferValue {

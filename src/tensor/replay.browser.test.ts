@@ -3,17 +3,21 @@ import { requestDevice } from "../gpu";
 import {
   accumulate_,
   crossEntropy,
+  exp,
   FlatParameters,
   flush,
   gelu,
   linear,
   mul,
+  ones,
   rand,
   relu,
   setDefaultDevice,
+  sum,
   type Tensor,
   tensor,
   update_,
+  zeros,
 } from "./index";
 
 const device = await requestDevice();
@@ -135,4 +139,24 @@ test("the same recording gives the same bits every time", async () => {
     runs.push(await flat.readWeights());
   }
   expect(runs[0]).toEqual(runs[1]);
+});
+
+test("old plans make room: memory stays bounded over many structures, and an old one still works", async () => {
+  const run = async (length: number) => (await sum(mul(exp(zeros([length])), 2)).item()) === 2 * length;
+  const lengths = Array.from({ length: 120 }, (_, i) => 5000 + 64 * i);
+  for (const length of lengths.slice(0, 40)) expect(await run(length)).toBe(true);
+  const bytes = device.stats.bytes;
+  for (const length of lengths.slice(40)) expect(await run(length)).toBe(true);
+  expect(await run(lengths[0]!)).toBe(true);
+  // 120 structures of 20 to 50 KB each; only a few size classes live at once.
+  expect(device.stats.bytes - bytes).toBeLessThan(1_000_000);
+});
+
+test("a read in the middle of a step sees changes in place up to there", async () => {
+  const total = zeros([1]).keep();
+  accumulate_(total, ones([1]));
+  const first = total.data();
+  accumulate_(total, ones([1]));
+  const second = total.data();
+  expect([await first, await second].map((values) => values[0])).toEqual([1, 2]);
 });
