@@ -15,8 +15,8 @@ export interface Pipe {
   close(): void;
 }
 
-/** A pipe asks for more when no more than this is buffered. */
-export const lowWaterBytes = 256 * 1024;
+/** A pipe asks for more when no more than this is buffered: enough to go on while the thread that sends is busy. */
+export const lowWaterBytes = 512 * 1024;
 /** And is given no more than makes this. */
 export const highWaterBytes = 1024 * 1024;
 

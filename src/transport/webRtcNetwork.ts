@@ -90,9 +90,12 @@ export class WebRtcNetwork implements Network {
     const pending = new Map<string, number | null>(this.#names.map((name) => [name, null]));
     let refusal: LinkError | null = null;
     let answered = false;
+    let isOver = false;
     /** One proof at a time, in the order in which connections open, so that only one member gets a link. */
     let turn: Promise<unknown> = Promise.resolve();
     const settle = (name: string) => {
+      const connection = pending.get(name) ?? null;
+      if (connection !== null) this.#connector.close(connection);
       pending.delete(name);
       if (pending.size === 0) fail();
     };
@@ -103,7 +106,7 @@ export class WebRtcNetwork implements Network {
         found.reject(
           new LinkError(
             "unreachable",
-            `A member of this job answered, but no connection to it came about within ${contactMilliseconds / 1000} s: a firewall may be in the way; a TURN server helps then.`,
+            "A member of this job answered, but no connection to it came about: a firewall may be in the way; a TURN server helps then.",
           ),
         );
     };
@@ -118,13 +121,15 @@ export class WebRtcNetwork implements Network {
           return;
         case "dialled": {
           pending.set(event.name, event.connection.id);
-          const attempt = this.#establish(event.connection, "dialer", null, () => {
+          const attempt = this.#establish(event.connection, "dialer", null, async () => {
             const previous = turn;
             turn = attempt.catch(() => {});
-            return previous;
+            await previous;
+            if (isOver) throw new LinkError("unreachable", "Another member answered first.");
           });
           attempt.then(
             (link) => {
+              isOver = true;
               pending.delete(event.name);
               found.resolve(link);
             },
@@ -142,6 +147,7 @@ export class WebRtcNetwork implements Network {
     try {
       return await found.promise;
     } finally {
+      isOver = true;
       this.#clock.clearTimeout(timer);
       for (const connection of pending.values()) if (connection !== null) this.#connector.close(connection);
       this.#connector.endMeeting();
