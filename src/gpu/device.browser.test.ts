@@ -69,6 +69,21 @@ test("dispatches are batched into one submit, and cut where they would take long
   expect(submitsFor(1e15)).toBe(10);
 });
 
+test("the recorder says when the GPU is far behind, and when it has caught up", async () => {
+  const buffer = shared.buffers.acquire(256, "cleared");
+  expect(shared.recorder.room()).toBeNull();
+  for (let i = 0; i < 40; i++) {
+    shared.recorder.clear(buffer.slice(0, 256));
+    shared.recorder.submit();
+  }
+  const room = shared.recorder.room();
+  expect(room).not.toBeNull();
+  await room;
+  await shared.gpu.queue.onSubmittedWorkDone();
+  expect(shared.recorder.room()).toBeNull();
+  shared.buffers.release(buffer);
+});
+
 test("several reads may be under way at once", async () => {
   const results = await Promise.all([multiply(shared, [1], 10), multiply(shared, [2], 10), multiply(shared, [3], 10)]);
   expect(results).toEqual([[10], [20], [30]]);

@@ -113,10 +113,8 @@ export async function requestDevice(): Promise<Device> {
     throw new GpuError(
       "The browser found no usable GPU. Switch hardware acceleration on in its settings, or update the graphics driver.",
     );
-  const { limits, features, info } = adapter;
-  const wanted = ["timestamp-query", "shader-f16", "subgroups"] as const;
+  const { limits, info } = adapter;
   const gpu = await adapter.requestDevice({
-    requiredFeatures: wanted.filter((feature) => features.has(feature)),
     requiredLimits: {
       maxBufferSize: limits.maxBufferSize,
       maxStorageBufferBindingSize: limits.maxStorageBufferBindingSize,

@@ -5,8 +5,10 @@ import type { GpuStats } from "./stats";
 
 /** A submit that runs longer than this makes the person's screen stutter. */
 const submitMilliseconds = 50;
-/** Work a millisecond before anything was measured: what a software adapter manages. */
+/** Work a millisecond before anything was measured: what a software adapter manages. Also the least that is believed. */
 const initialRate = 1_000_000;
+/** Submits that may wait on the GPU before whoever makes more should wait. */
+const submitsAhead = 16;
 const arenaBlocks = 1024;
 
 /**
@@ -22,7 +24,9 @@ export class Recorder {
   private usedBlocks = 0;
   private work = 0;
   private rate = initialRate;
-  private measuring = false;
+  private inFlight = 0;
+  private lastDone = 0;
+  private waiting: (() => void)[] = [];
 
   constructor(
     private readonly gpu: GPUDevice,
@@ -80,9 +84,14 @@ export class Recorder {
       this.gpu.queue.writeBuffer(this.arena, 0, this.blocks, 0, (this.usedBlocks * uniformBlockBytes) / 4);
     this.gpu.queue.submit([commands]);
     this.stats.submits += 1;
-    this.measure(this.work);
+    this.watch(this.work);
     this.usedBlocks = 0;
     this.work = 0;
+  }
+
+  /** Null while the GPU is not far behind; otherwise resolves when it has caught up by a submit. */
+  room(): Promise<void> | null {
+    return this.inFlight <= submitsAhead ? null : new Promise((resolve) => this.waiting.push(resolve));
   }
 
   private commands(): GPUCommandEncoder {
@@ -95,15 +104,21 @@ export class Recorder {
     this.pass = null;
   }
 
-  /** Times one submit at a time, and only ones long enough to tell work from overhead. */
-  private measure(work: number): void {
-    if (this.measuring || work < this.rate * 2) return;
-    this.measuring = true;
-    const start = performance.now();
+  /** Learns the rate from when a submit ends: it ran since its submission, or since the one before it ended. */
+  private watch(work: number): void {
+    const submitted = performance.now();
+    this.inFlight += 1;
     const done = () => {
-      this.measuring = false;
-      const milliseconds = performance.now() - start;
-      if (milliseconds > 1) this.rate += 0.3 * (work / milliseconds - this.rate);
+      const now = performance.now();
+      const milliseconds = now - Math.max(submitted, this.lastDone);
+      this.lastDone = now;
+      this.inFlight -= 1;
+      // A short submit tells more of overhead than of work.
+      if (work > this.rate || milliseconds > 2) {
+        const measured = work / Math.max(milliseconds, 0.25);
+        this.rate = Math.max(initialRate, this.rate + 0.3 * (measured - this.rate));
+      }
+      for (const resume of this.waiting.splice(0)) resume();
     };
     this.gpu.queue.onSubmittedWorkDone().then(done, done);
   }

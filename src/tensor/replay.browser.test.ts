@@ -2,6 +2,7 @@ import { afterAll, expect, test } from "vitest";
 import { requestDevice } from "../gpu";
 import {
   accumulate_,
+  copy_,
   crossEntropy,
   exp,
   FlatParameters,
@@ -159,4 +160,30 @@ test("a read in the middle of a step sees changes in place up to there", async (
   accumulate_(total, ones([1]));
   const second = total.data();
   expect([await first, await second].map((values) => values[0])).toEqual([1, 2]);
+});
+
+test("a change in place may read the memory that it changes", async () => {
+  const [a, b] = [tensor([1, 2, 3], { requiresGrad: true }), tensor([10, 20, 30], { requiresGrad: true })];
+  const flat = new FlatParameters(Object.entries({ a, b }));
+  accumulate_(a, b);
+  copy_(b, a);
+  accumulate_(a.grad!, ones([3]));
+  accumulate_(b.grad!, a.grad!);
+  accumulate_(a, a);
+  expect(await a.array()).toEqual([22, 44, 66]);
+  expect(await b.array()).toEqual([11, 22, 33]);
+  const gradients = await flat.readGradients();
+  expect([...gradients.slice(0, 3), ...gradients.slice(64, 67)]).toEqual([1, 1, 1, 1, 1, 1]);
+});
+
+test("flat parameters keep values that were computed before, and gradients land in their places", async () => {
+  const computed = mul(tensor([1, 2]), 3);
+  const leaf = tensor(await computed.data(), { requiresGrad: true });
+  await leaf.add(1).data();
+  const flat = new FlatParameters([["leaf", leaf]], { extra: 2 });
+  sum(mul(leaf, leaf)).backward();
+  accumulate_(flat.extra, tensor([7, 8]));
+  const gradients = await flat.readGradients();
+  expect([gradients.length, ...gradients.slice(0, 2), ...gradients.slice(64)]).toEqual([66, 6, 12, 7, 8]);
+  expect([...(await flat.readWeights()).slice(0, 3)]).toEqual([3, 6, 0]);
 });

@@ -5,7 +5,7 @@ import type { Plan } from "./plan";
 import { planRecording } from "./planner";
 import type { Recording } from "./recording";
 import { OperatorError } from "./shape";
-import { newStorage, type Storage } from "./storage";
+import { type Memory, newStorage, type Storage } from "./storage";
 import type { Tensor } from "./tensor";
 import { Workspace } from "./workspace";
 
@@ -101,11 +101,13 @@ function chain<T>(work: Promise<T>): Promise<T> {
 
 /**
  * Runs what was recorded: in-place changes, and values that survive. Resolves when the work is handed to the GPU, not
- * when it is done.
+ * when it is done; but it waits when the GPU is many submits behind, so that a loop of flushes can't run far ahead.
  */
 export async function flush(): Promise<void> {
   const recording = takeRecording();
-  if (recording.graph.nodes.length > 0) await enqueue((on) => execute(on, recording, () => {}));
+  if (recording.graph.nodes.length === 0) return;
+  const room = await enqueue((on) => execute(on, recording, () => ({ until: on.device.recorder.room() })));
+  await room.until;
 }
 
 function execute<T>(on: Runtime, recording: Recording, then: () => T): T | Promise<T> {
@@ -172,9 +174,16 @@ export function writeStorage(
   const { memory, offset } = storage;
   if (tail || !memory.isOnDevice) {
     const copy = words.slice();
-    if (tail) void enqueue(() => memory.write(copy, offset));
+    if (tail) deferred(() => memory.write(copy, offset), memory);
     else memory.write(copy, offset);
   } else memory.write(words, offset);
+}
+
+/** Runs a write in its turn; if it can't run, whoever uses the memory sees why. */
+function deferred(write: () => void, memory: Memory): void {
+  Promise.resolve(enqueue(write)).catch((reason: unknown) => {
+    memory.failure = reason instanceof Error ? reason : new Error(String(reason));
+  });
 }
 
 export const isRecorded = (storage: Storage): boolean => currentRecording().uses(storage.memory);
