@@ -132,7 +132,7 @@ fn main(
   store(channel + 7u, group, out0, writes, sum7);
 }
 
-// floor(a / b), from 1 / b. A software adapter divides integers one by one, and takes both sides of a branch. Adding a
+// floor(a / b), from 1 / b: a software adapter divides integers one by one. Adding a
 // half makes it exact for |a| < 2^22, far beyond any height or width.
 fn quotient(a: vec4i, inverse: f32) -> vec4i {
   return vec4i(floor((vec4f(a) + 0.5) * inverse));

@@ -46,25 +46,45 @@ export function emitElementwise(
     out.shape,
     [out, ...buffers].map((value) => broadcastStrides(value, out.shape)),
   );
-  const isFlat =
-    views.shape.length <= 1 &&
-    views.strides.every((strides) => (strides[0] ?? 1) === 1) &&
-    [out, ...buffers].every((value) => innerOffset(value) === 0) &&
-    ownsItsPadding(out);
+  const walked = [out, ...buffers];
+  const walk = walkOf(views, walked);
   const constants = operands.flatMap((value): Uniform[] =>
     value.kind === "constant" ? [{ scalar: value.scalar, dtype: value.dtype }] : [],
   );
   const tail: Uniform[] = [...constants, ...scalars.map((scalar) => ({ scalar, dtype: "float32" as const }))];
-  const uniforms = isFlat
-    ? [Math.ceil(count / 4), ...tail]
-    : [...stridedLayout(views, [out, ...buffers]), count, views.shape.length, ...tail];
+  const head = walk === "flat" ? [Math.ceil(count / 4)] : [...stridedLayout(views, walked), count, views.shape.length];
   lowering.dispatch({
-    shader: shaderOf(f, operands, out.dtype, isFlat),
+    shader: shaderOf(f, operands, out.dtype, walk),
     bindings: [...buffers, out],
-    uniforms,
+    uniforms: [...head, ...tail],
     grid: spread(Math.ceil(count / (workgroupSize * perThread))),
     work: count * (operands.length + 1),
   });
+}
+
+/**
+ * How a kernel goes through the elements. `flat`: all lie alike, by vectors of 4. `quads`: by vectors of 4 along the
+ * innermost dimension, where each value is contiguous or constant. `strided`: one by one.
+ */
+type Walk = "flat" | "quads" | "strided";
+const walkCode = { flat: 0, quads: 1, strided: 2 } as const satisfies Record<Walk, number>;
+
+function walkOf({ shape, strides }: StridedViews, [out, ...operands]: readonly BufferValue[]): Walk {
+  const values = [out!, ...operands];
+  const isFlat =
+    shape.length <= 1 &&
+    strides.every((of) => (of[0] ?? 1) === 1) &&
+    values.every((value) => innerOffset(value) === 0) &&
+    ownsItsPadding(out!);
+  if (isFlat) return "flat";
+  const inQuads = (value: BufferValue, of: readonly number[]) =>
+    of[0] === 1 && innerOffset(value) % 4 === 0 && of.every((stride, d) => d === 0 || stride % 4 === 0);
+  const isQuads =
+    shape.length > 0 &&
+    shape[0]! % 4 === 0 &&
+    inQuads(out!, strides[0]!) &&
+    operands.every((value, i) => strides[i + 1]![0] === 0 || inQuads(value, strides[i + 1]!));
+  return isQuads ? "quads" : "strided";
 }
 
 /** Whether what lies behind the last element, up to a multiple of 4, may be overwritten. */
@@ -117,17 +137,19 @@ function stridedLayout({ shape, strides }: StridedViews, values: readonly Buffer
   ];
 }
 
-function shaderOf(f: ElementFunction, operands: readonly Value[], out: DType, isFlat: boolean): Shader {
-  let key = isFlat ? 1 : 0;
+function shaderOf(f: ElementFunction, operands: readonly Value[], out: DType, walk: Walk): Shader {
+  let key: number = walkCode[walk];
   key = key * 4 + dtypeCode[out];
   for (const value of operands) key = key * 8 + dtypeCode[value.dtype] * 2 + (value.kind === "constant" ? 1 : 0);
   let shader = f.shaders.get(key);
   if (!shader) {
-    shader = (isFlat ? flatShader : stridedShader)(f, operands, out);
+    shader = writers[walk](f, operands, out);
     f.shaders.set(key, shader);
   }
   return shader;
 }
+
+const writers = { flat: flatShader, quads: quadsShader, strided: stridedShader } as const;
 
 function parameters(f: ElementFunction, operands: readonly Value[], out: DType): string {
   const scalars = Array.from({ length: f.scalars ?? 0 }, (_, i) => `s${i}: f32`);
@@ -191,21 +213,65 @@ ${f.updates ? "  let o = out[i];" : ""}
   return { name: f.name, code, bindings: accessesOf(operands) };
 }
 
-function stridedShader(f: ElementFunction, operands: readonly Value[], out: DType): Shader {
-  const buffers = operands.flatMap((value, i) => (value.kind === "buffer" ? [letters[i]!] : []));
-  const walked = ["o", ...buffers];
+/** The uniforms of a kernel that walks by strides: `walked` are the result, "o", and the operands in buffers. */
+function stridedUniforms(f: ElementFunction, operands: readonly Value[], walked: readonly string[]): string {
   const vectors = maxRank / 4;
-  const offsetWords = letters.length + 1;
-  const code = /* wgsl */ `
-struct Uniforms {
+  return `struct Uniforms {
   shape: array<vec4u, ${vectors}>,
 ${walked.map((v) => `  stride_${v}: array<vec4u, ${vectors}>,`).join("\n")}
-${Array.from({ length: offsetWords }, (_, i) => `  offset_${walked[i] ?? `unused${i}`}: u32,`).join("\n")}
+${Array.from({ length: letters.length + 1 }, (_, i) => `  offset_${walked[i] ?? `unused${i}`}: u32,`).join("\n")}
   count: u32,
   rank: u32,
 ${tailFields(f, operands)}
 }
-@group(0) @binding(0) var<uniform> u: Uniforms;
+@group(0) @binding(0) var<uniform> u: Uniforms;`;
+}
+
+/** WGSL statements that find where each value's element `i` is, and leave its innermost coordinate in `position`. */
+function locate(walked: readonly string[]): string {
+  return `position = i % inner;
+      var rest = i / inner;
+${walked.map((v) => `      at_${v} = u.offset_${v} + position * u.stride_${v}[0].x;`).join("\n")}
+      for (var d = 1u; d < u.rank; d++) {
+        let size = u.shape[d >> 2u][d & 3u];
+        let coordinate = rest % size;
+        rest /= size;
+${walked.map((v) => `        at_${v} += coordinate * u.stride_${v}[d >> 2u][d & 3u];`).join("\n")}
+      }`;
+}
+
+function quadsShader(f: ElementFunction, operands: readonly Value[], out: DType): Shader {
+  const buffers = operands.flatMap((value, i) => (value.kind === "buffer" ? [{ letter: letters[i]!, value }] : []));
+  const walked = ["o", ...buffers.map(({ letter }) => letter)];
+  const lane = (component: string) => call(f, operands, (letter) => `${letter}.${component}`);
+  const load = ({ letter, value: { dtype } }: (typeof buffers)[number]) => `
+  var ${letter} = in_${letter}[at_${letter} >> 2u];
+  if (u.stride_${letter}[0].x == 0u) { ${letter} = vec4<${wgslType[dtype]}>(${letter}[at_${letter} & 3u]); }`;
+  const code = /* wgsl */ `
+${stridedUniforms(f, operands, walked)}
+${declarations(operands, out, (type) => `vec4<${type}>`)}
+${f.helpers ?? ""}
+fn f(${parameters(f, operands, out)}) -> ${wgslType[out]} { ${f.body} }
+@compute @workgroup_size(${workgroupSize})
+fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) n: vec3u) {
+  let i = (id.x + (id.y + id.z * n.y) * n.x * ${workgroupSize}u) * 4u;
+  if (i >= u.count) { return; }
+  let inner = u.shape[0].x;
+  var position = 0u;
+${walked.map((v) => `  var at_${v} = 0u;`).join("\n")}
+  ${locate(walked)}
+${buffers.map(load).join("")}
+${f.updates ? "  let o = out[at_o >> 2u];" : ""}
+  out[at_o >> 2u] = vec4<${wgslType[out]}>(${["x", "y", "z", "w"].map(lane).join(", ")});
+}`;
+  return { name: `${f.name} by quads`, code, bindings: accessesOf(operands) };
+}
+
+function stridedShader(f: ElementFunction, operands: readonly Value[], out: DType): Shader {
+  const buffers = operands.flatMap((value, i) => (value.kind === "buffer" ? [letters[i]!] : []));
+  const walked = ["o", ...buffers];
+  const code = /* wgsl */ `
+${stridedUniforms(f, operands, walked)}
 ${declarations(operands, out, (type) => type)}
 ${f.helpers ?? ""}
 fn f(${parameters(f, operands, out)}) -> ${wgslType[out]} { ${f.body} }
@@ -219,15 +285,7 @@ fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) n: ve
 ${walked.map((v) => `  var at_${v} = 0u;`).join("\n")}
   for (var i = first; i < end; i++) {
     if (left == 0u) {
-      position = i % inner;
-      var rest = i / inner;
-${walked.map((v) => `      at_${v} = u.offset_${v} + position * u.stride_${v}[0].x;`).join("\n")}
-      for (var d = 1u; d < u.rank; d++) {
-        let size = u.shape[d >> 2u][d & 3u];
-        let coordinate = rest % size;
-        rest /= size;
-${walked.map((v) => `        at_${v} += coordinate * u.stride_${v}[d >> 2u][d & 3u];`).join("\n")}
-      }
+      ${locate(walked)}
       left = inner - position;
     }
     out[at_o] = ${call(f, operands, (letter) => (letter === "o" ? "out[at_o]" : `in_${letter}[at_${letter}]`))};

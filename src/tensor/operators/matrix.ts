@@ -15,35 +15,43 @@ interface Matrix {
   readonly batch: number;
 }
 
-/** [..., M, K] @ [..., K, N] with broadcast batch dimensions. */
-const matmulRow: Operator = {
+type MatmulAttributes = { readonly transposeB: boolean };
+
+/** [..., M, K] @ [..., K, N] with broadcast batch dimensions; with `transposeB` the second is [..., N, K]. */
+const matmulRow: Operator<MatmulAttributes> = {
   name: "matmul",
-  infer([a, b]) {
+  infer([a, b], { transposeB }) {
     const batch = broadcastShapes(a!.shape.slice(0, -2), b!.shape.slice(0, -2));
-    if (a!.shape.at(-1) !== b!.shape.at(-2) || !batch)
+    const [columns, inner] = transposeB ? b!.shape.slice(-2) : b!.shape.slice(-2).reverse();
+    if (a!.shape.at(-1) !== inner || !batch)
       throw new OperatorError(
         "matmul",
         `got shapes ${describeShape(a!.shape)} and ${describeShape(b!.shape)}; ` +
-          `expected ${batch ? "the first's last size to equal the second's last but one" : "batch dimensions that broadcast"}`,
+          `expected ${batch ? `the first's last size to equal the second's last${transposeB ? "" : " but one"}` : "batch dimensions that broadcast"}`,
       );
-    return { shape: [...batch, a!.shape.at(-2)!, b!.shape.at(-1)!], dtype: "float32" };
+    return { shape: [...batch, a!.shape.at(-2)!, columns!], dtype: "float32" };
   },
-  lower(lowering, { inputs: [a, b], shape }) {
+  lower(lowering, { inputs: [a, b], shape, attributes: { transposeB } }) {
     const out = lowering.result();
     const batch = shape.slice(0, -2);
-    emitMatmul(
-      lowering,
-      matrixOf(lowering, lowering.buffer(a!), batch),
-      matrixOf(lowering, lowering.buffer(b!), batch),
-      out,
-    );
+    const [left, right] = [a!, b!].map((value) => matrixOf(lowering, lowering.buffer(value), batch));
+    emitMatmul(lowering, left!, transposeB ? { ...right!, row: right!.column, column: right!.row } : right!, out);
     return out;
   },
-  backward: ({ inputs: [a, b], gradient, needs }) => [
-    needs[0] ? sumTo(matmul(gradient, transpose(b!, -1, -2)), a!.shape) : null,
-    needs[1] ? sumTo(matmul(transpose(a!, -1, -2), gradient), b!.shape) : null,
+  backward: ({ inputs: [a, b], gradient, needs, attributes: { transposeB } }) => [
+    needs[0] ? sumTo(product(gradient, b!, !transposeB), a!.shape) : null,
+    needs[1]
+      ? sumTo(
+          transposeB
+            ? product(transpose(gradient, -1, -2), a!, false)
+            : product(transpose(a!, -1, -2), gradient, false),
+          b!.shape,
+        )
+      : null,
   ],
 };
+
+const product = (a: Tensor, b: Tensor, transposeB: boolean): Tensor => apply(matmulRow, [a, b], { transposeB });
 
 export const matrix: readonly Operator[] = [matmulRow];
 
@@ -154,17 +162,18 @@ export function matmul(a: Tensor, b: Tensor): Tensor {
     if (tensor.ndim === 0 || tensor.dtype !== "float32")
       throw new OperatorError("matmul", `the ${name} operand is ${tensor}; expected float32 with at least 1 dimension`);
   if (a.ndim === 1) {
-    const product = matmul(reshape(a, [1, a.numel]), b);
-    return reshape(product, b.ndim === 1 ? [] : product.shape.toSpliced(-2, 1));
+    const row = matmul(reshape(a, [1, a.numel]), b);
+    return reshape(row, b.ndim === 1 ? [] : row.shape.toSpliced(-2, 1));
   }
   if (b.ndim === 1) return reshape(matmul(a, reshape(b, [b.numel, 1])), a.shape.slice(0, -1));
-  if (a.ndim > 2 && b.ndim === 2) {
-    // One tall product instead of a batch of small ones.
-    const rows = sizeOf(a.shape.slice(0, -1));
-    const product = apply(matmulRow, [reshape(a, [rows, a.shape.at(-1)!]), b], {});
-    return reshape(product, [...a.shape.slice(0, -1), b.shape[1]!]);
-  }
-  return apply(matmulRow, [a, b], {});
+  return a.ndim > 2 && b.ndim === 2 ? tallProduct(a, b, false) : product(a, b, false);
+}
+
+/** [..., K] by one matrix: one tall product instead of a batch of small ones. */
+function tallProduct(a: Tensor, b: Tensor, transposeB: boolean): Tensor {
+  const batch = a.shape.slice(0, -1);
+  const rows = reshape(a, [sizeOf(batch), a.shape.at(-1)!]);
+  return reshape(product(rows, b, transposeB), [...batch, b.shape[transposeB ? 0 : 1]!]);
 }
 
 const ofRank = (name: string, rankA: number, rankB: number) => (a: Tensor, b: Tensor) => {
@@ -199,6 +208,6 @@ export function linear(input: Tensor, weight: Tensor, bias: Tensor | null = null
       `the input has shape ${describeShape(input.shape)} and the weight ${describeShape(weight.shape)}; ` +
         "expected [..., in] and [out, in]",
     );
-  const product = matmul(input, weight.ndim === 2 ? transpose(weight, 0, 1) : weight);
-  return bias ? add(product, bias) : product;
+  const result = weight.ndim === 2 ? tallProduct(input, weight, true) : matmul(input, weight);
+  return bias ? add(result, bias) : result;
 }

@@ -7,7 +7,7 @@ import { arange } from "./creation";
 import { add, div, eq, exp, isnan, log, logicalOr, mul, sub, to, where } from "./elementwise";
 import { collapse } from "./elementwiseKernel";
 import { isNan } from "./mathShader";
-import { type BufferValue, innerOffset, type LoweredNode, type Lowering, type Operator } from "./table";
+import { type BufferValue, innerOffset, type Lowering, type Operator, type ScalarReference } from "./table";
 import { expand, reshape } from "./views";
 
 type ReductionAttributes = { readonly dims: readonly number[] };
@@ -18,26 +18,35 @@ const maxRank = 8;
 
 interface Combination {
   readonly name: string;
-  /** The WGSL statements that take the element `x` (number `r` of the reduction) into `part`, or into `total` and `best`. */
+  /** WGSL statements that declare what `combine` changes; TYPE is the elements' type. */
+  readonly start: string;
+  /** WGSL statements that take in the element `x`, which is number `j` of row `o`. */
   readonly combine: string;
-  /** Whether the first element starts the reduction; otherwise zero does. */
-  readonly startsWithFirst: boolean;
-  readonly last: string;
+  /** The WGSL expression of the result. */
+  readonly finish: string;
+  readonly needsElements: boolean;
+  /** The result's type where it isn't the input's. */
   readonly result: DType | null;
 }
 
+/** Runs of 32 are added up apart, which keeps long sums accurate. */
 const sumOf: Combination = {
   name: "sum",
-  combine: "part += x;",
-  startsWithFirst: false,
-  last: "total",
+  start: "var total = TYPE(0); var part = TYPE(0); var pending = 0u;",
+  combine: "part += x; pending++; if (pending == 32u) { total += part; part = TYPE(0); pending = 0u; }",
+  finish: "total + part",
+  needsElements: false,
   result: null,
 };
 const extreme = (name: string, operator: string, index: boolean): Combination => ({
   name,
-  combine: `if (x ${operator} total || (is_nan(f32(x)) && !is_nan(f32(total)))) { total = x; best = r; }`,
-  startsWithFirst: true,
-  last: index ? "i32(best)" : "total",
+  start: `var best = 0u; var total = in_a[base + outer_at(outer_lane) + inner_lane * u.inner_stride];`,
+  combine: `if (x ${operator} total || (is_nan(f32(x)) && !is_nan(f32(total)))) {
+        total = x;
+        best = o * u.inner_length + j;
+      }`,
+  finish: index ? "i32(best)" : "total",
+  needsElements: true,
   result: index ? "int32" : null,
 });
 const largest = extreme("amax", ">", false);
@@ -55,64 +64,73 @@ function shaderOf(combination: Combination, dtype: DType): Shader {
   return shader;
 }
 
-function reductionShader({ name, combine, startsWithFirst, last, result }: Combination, dtype: DType): Shader {
+function reductionShader(combination: Combination, dtype: DType): Shader {
+  const { name, result } = combination;
   const type = wgslType[dtype];
+  const [start, combine, last] = [combination.start, combination.combine, combination.finish].map((code) =>
+    code.replaceAll("TYPE", type),
+  );
   const out = result ? wgslType[result] : type;
-  const finish = name === "sum" && dtype === "float32" ? `${last} / u.divisor` : last;
+  const finish = name === "sum" && dtype === "float32" ? `(${last}) / u.divisor` : last;
   const code = /* wgsl */ `
 struct Uniforms {
   kept_shape: array<vec4u, 2>,
   kept_strides: array<vec4u, 2>,
-  reduced_shape: array<vec4u, 2>,
-  reduced_strides: array<vec4u, 2>,
+  // Of the reduced dimensions but the innermost.
+  outer_shape: array<vec4u, 2>,
+  outer_strides: array<vec4u, 2>,
   kept_rank: u32,
-  reduced_rank: u32,
+  outer_rank: u32,
+  outer_length: u32,
+  outer_lanes: u32,
+  inner_length: u32,
+  inner_lanes: u32,
+  inner_stride: u32,
   offset: u32,
-  // Results to write: each of the kept positions has \`lanes\`, and lane t takes the elements t, t + lanes, ...
   results: u32,
-  lanes: u32,
-  length: u32,
   divisor: f32,
 }
 @group(0) @binding(0) var<uniform> u: Uniforms;
 @group(0) @binding(1) var<storage, read> in_a: array<${type}>;
 @group(0) @binding(2) var<storage, read_write> out: array<${out}>;
 ${isNan}
-fn reduced_at(index: u32) -> u32 {
-  if (u.reduced_rank == 1u) { return index * u.reduced_strides[0].x; }
+fn kept_at(index: u32) -> u32 {
   var at = 0u;
   var rest = index;
-  for (var d = 0u; d < u.reduced_rank; d++) {
-    let size = u.reduced_shape[d >> 2u][d & 3u];
-    at += (rest % size) * u.reduced_strides[d >> 2u][d & 3u];
+  for (var d = 0u; d < u.kept_rank; d++) {
+    let size = u.kept_shape[d >> 2u][d & 3u];
+    at += (rest % size) * u.kept_strides[d >> 2u][d & 3u];
     rest /= size;
   }
   return at;
 }
+fn outer_at(index: u32) -> u32 {
+  if (u.outer_rank <= 1u) { return index * u.outer_strides[0].x; }
+  var at = 0u;
+  var rest = index;
+  for (var d = 0u; d < u.outer_rank; d++) {
+    let size = u.outer_shape[d >> 2u][d & 3u];
+    at += (rest % size) * u.outer_strides[d >> 2u][d & 3u];
+    rest /= size;
+  }
+  return at;
+}
+// Each kept position has outer_lanes * inner_lanes results, each of which takes every outer_lanes-th and
+// inner_lanes-th element.
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) n: vec3u) {
   let i = id.x + (id.y + id.z * n.y) * n.x * 64u;
   if (i >= u.results) { return; }
-  let lane = i % u.lanes;
-  var rest = i / u.lanes;
-  var base = u.offset;
-  for (var d = 0u; d < u.kept_rank; d++) {
-    let size = u.kept_shape[d >> 2u][d & 3u];
-    base += (rest % size) * u.kept_strides[d >> 2u][d & 3u];
-    rest /= size;
-  }
-  var best = lane;
-  var total = ${startsWithFirst ? "in_a[base + reduced_at(lane)]" : `${type}(0)`};
-  var r = lane${startsWithFirst ? " + u.lanes" : ""};
-  while (r < u.length) {
-    // Runs of 32 are added up apart, which keeps sums accurate.
-    let end = min(r + 32u * u.lanes, u.length);
-    ${startsWithFirst ? "" : `var part = ${type}(0);`}
-    for (; r < end; r += u.lanes) {
-      let x = in_a[base + reduced_at(r)];
+  let inner_lane = i % u.inner_lanes;
+  let outer_lane = i / u.inner_lanes % u.outer_lanes;
+  let base = u.offset + kept_at(i / (u.inner_lanes * u.outer_lanes));
+  ${start}
+  for (var o = outer_lane; o < u.outer_length; o += u.outer_lanes) {
+    let row = base + outer_at(o);
+    for (var j = inner_lane; j < u.inner_length; j += u.inner_lanes) {
+      let x = in_a[row + j * u.inner_stride];
       ${combine}
     }
-    ${startsWithFirst ? "" : "total += part;"}
   }
   out[i] = ${finish};
 }`;
@@ -126,17 +144,23 @@ function emitReduction(
   input: BufferValue,
   dims: readonly number[],
   out: BufferValue,
-  divisor: number | LoweredNode["scalars"][number] = 1,
+  divisor: ScalarReference = { literal: 1 },
 ): void {
   const { shape, strides } = input;
   const kept = shape.flatMap((_, d) => (dims.includes(d) ? [] : [d]));
   const pick = (list: readonly number[], of: readonly number[]) => of.map((d) => list[d]!);
   const keptView = collapse(pick(shape, kept), [pick(strides, kept)]);
   const reducedView = collapse(pick(shape, dims), [pick(strides, dims)]);
-  const length = sizeOf(pick(shape, dims));
   const positions = sizeOf(keptView.shape);
+  const [innerLength = 1, ...outerShape] = reducedView.shape;
+  const [innerStride = 0, ...outerStrides] = reducedView.strides[0]!;
+  const outerLength = sizeOf(outerShape);
+  const length = innerLength * outerLength;
   const inStages = combination.result === null && length > 2 * runLength;
-  const lanes = inStages ? Math.ceil(length / runLength) : 1;
+  // Neighbouring invocations take neighbouring elements.
+  const innerLanes = inStages ? Math.min(innerLength, Math.ceil(length / runLength)) : 1;
+  const outerLanes = inStages ? Math.min(outerLength, Math.ceil(length / (runLength * innerLanes))) : 1;
+  const lanes = innerLanes * outerLanes;
   const target = inStages ? lowering.allocate([positions, lanes], input.dtype) : out;
   const padded = (list: readonly number[]) => {
     if (list.length > maxRank)
@@ -149,17 +173,18 @@ function emitReduction(
     uniforms: [
       ...padded(keptView.shape),
       ...padded(keptView.strides[0]!),
-      ...padded(reducedView.shape),
-      ...padded(reducedView.strides[0]!),
+      ...padded(outerShape),
+      ...padded(outerStrides),
       keptView.shape.length,
-      reducedView.shape.length,
+      outerShape.length,
+      outerLength,
+      outerLanes,
+      innerLength,
+      innerLanes,
+      innerStride,
       innerOffset(input),
       positions * lanes,
-      lanes,
-      length,
-      inStages || typeof divisor === "number"
-        ? { f32: inStages || typeof divisor !== "number" ? 1 : divisor }
-        : { scalar: divisor, dtype: "float32" },
+      { scalar: inStages ? { literal: 1 } : divisor, dtype: "float32" },
     ],
     grid: spread(Math.ceil((positions * lanes) / 64)),
     work: positions * length * 2,
@@ -171,12 +196,12 @@ function reductionRow(
   combination: Combination,
   backward?: Operator<ReductionAttributes>["backward"],
 ): Operator<ReductionAttributes> {
-  const { name, startsWithFirst, result } = combination;
+  const { name, needsElements, result } = combination;
   return {
     name,
     infer([input], { dims }) {
       const { shape, dtype } = input!;
-      if (startsWithFirst && dims.some((d) => shape[d] === 0))
+      if (needsElements && dims.some((d) => shape[d] === 0))
         throw new OperatorError(
           name,
           `the input has shape ${describeShape(shape)}; expected at least one element to reduce`,
