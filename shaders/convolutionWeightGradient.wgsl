@@ -151,22 +151,13 @@ fn main(
 
   let first = (slice * lanes + lane) * params.groups * params.outChannels * tapCount + firstTap;
   let out0 = first + (group * params.outChannels + firstChannel) * tapCount;
-  store(out0, firstChannel, firstTap, low0, high0);
-  store(out0 + tapCount, firstChannel + 1u, firstTap, low1, high1);
-  store(out0 + 2u * tapCount, firstChannel + 2u, firstTap, low2, high2);
-  store(out0 + 3u * tapCount, firstChannel + 3u, firstTap, low3, high3);
-  store(out0 + 4u * tapCount, firstChannel + 4u, firstTap, low4, high4);
-  store(out0 + 5u * tapCount, firstChannel + 5u, firstTap, low5, high5);
-  store(out0 + 6u * tapCount, firstChannel + 6u, firstTap, low6, high6);
-  store(out0 + 7u * tapCount, firstChannel + 7u, firstTap, low7, high7);
-}
-
-fn store(at: u32, channel: u32, tap: u32, low: vec4f, high: vec4f) {
-  if (channel >= params.outChannels) {
-    return;
-  }
-  let count = min(tile, params.inChannels * params.kernelSize - tap);
-  for (var i = 0u; i < count; i++) {
-    output[at + i] = select(high[i % 4u], low[i % 4u], i < 4u);
+  // A loop, since a kernel compiles in half the time if the stores stand in it once.
+  var sums = array(low0, high0, low1, high1, low2, high2, low3, high3, low4, high4, low5, high5, low6, high6, low7, high7);
+  let channels = min(tile, params.outChannels - firstChannel);
+  let count = min(tile, tapCount - firstTap);
+  for (var channel = 0u; channel < channels; channel++) {
+    for (var i = 0u; i < count; i++) {
+      output[out0 + channel * tapCount + i] = sums[2u * channel + i / 4u][i % 4u];
+    }
   }
 }
