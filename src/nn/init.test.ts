@@ -22,6 +22,17 @@ test("the same seed gives the same weights, another one others", () => {
   expect(weights(1)).not.toEqual(weights(2));
 });
 
+test("a seed's weights are these", () => {
+  manualSeed(0);
+  // tests/models.browser.test.ts expects the same ones of a browser.
+  expect(hostValues(new Linear(2, 2).weight)).toEqual([
+    -0.6324024200439453, 0.4877718985080719, 0.6081147789955139, 0.7011492252349854,
+  ]);
+  expect(hostValues(init.normal_(empty(4)))).toEqual([
+    -0.38316649198532104, -0.24110734462738037, -0.36114302277565, 1.1849241256713867,
+  ]);
+});
+
 test("two layers draw different weights", () => {
   manualSeed(1);
   expect(hostValues(new Linear(4, 4).weight)).not.toEqual(hostValues(new Linear(4, 4).weight));
