@@ -72,7 +72,7 @@ export function nodeOf(tensor: Tensor): number {
       if (source.storage) return recording.leaf(source.storage, shape, dtype);
       throw new Error(
         `The tensor ${tensor} that ${source.recording.graph.nodes[source.index]!.op} made did not survive the flush. ` +
-          "Call keep() on it before values are read or flush() is called, or read its own value.",
+          "Before values are read or flush() is called, call keep() on it, or backward() if it is for gradients; or read its own value.",
       );
     case "recipe": {
       if (source.at?.recording === recording) return source.at.index;

@@ -14,16 +14,16 @@ export function promoteTypes(a: DType, b: DType): DType {
   return a === "int32" || b === "int32" ? "int32" : "bool";
 }
 
-/** The words that the GPU stores for values of a type. */
+/** The words that the GPU stores for values of a type, in an array of their own. */
 export function encode(
   values: ArrayLike<number | boolean>,
   dtype: DType,
 ): Float32Array<ArrayBuffer> | Int32Array<ArrayBuffer> | Uint32Array<ArrayBuffer> {
   switch (dtype) {
     case "float32":
-      return Float32Array.from(values, Number);
+      return values instanceof Float32Array ? values.slice() : Float32Array.from(values, Number);
     case "int32":
-      return Int32Array.from(values, Number);
+      return values instanceof Int32Array ? values.slice() : Int32Array.from(values, Number);
     case "bool":
       return Uint32Array.from(values, (value) => (value ? 1 : 0));
   }

@@ -5,5 +5,5 @@ export * from "./functions";
 export { type UpdateFormula, update_ } from "./operators/update";
 export { flush, getDevice, setDefaultDevice } from "./runtime";
 export { OperatorError, type Shape } from "./shape";
-export { type NestedArray, Tensor, type TensorOptions, tensor } from "./tensor";
+export { type NestedArray, type NestedNumbers, Tensor, type TensorOptions, tensor } from "./tensor";
 export { zeroGradients } from "./zeroGradients";

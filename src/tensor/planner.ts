@@ -36,6 +36,7 @@ class Planner implements Lowering {
   private readonly taken = new Map<number, number>();
   private readonly free = new Map<number, number[]>();
   private readonly values = new Map<number, Value>();
+  /** The planner's view of the roots that values refer to; a root that was recycled is gone. */
   private readonly roots = new Map<Root, PlannedRoot>();
   private temporaries: PlannedRoot[] = [];
   private node = 0;

@@ -83,3 +83,7 @@ test("views of views and bounds keep their attributes apart", () => {
   expect(a.graph.nodes.at(-1)!.scalars).toEqual([0, 1]);
   expect(b.graph.nodes.at(-1)!.scalars).toEqual([-1, 1]);
 });
+
+test("where there is no WebGPU, asking for a value is a sentence that says what to do", async () => {
+  await expect(tensor([1]).add(1).item()).rejects.toThrow("This browser has no WebGPU. Use a current Chrome");
+});

@@ -53,6 +53,7 @@ let tail: Promise<unknown> | null = null;
 
 /** Runs everything that follows on `device`. Values on the one before must have been read. */
 export function setDefaultDevice(device: Device): void {
+  if (runtime instanceof Runtime && runtime.device === device) return;
   runtime = new Runtime(device);
 }
 

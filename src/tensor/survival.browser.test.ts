@@ -25,7 +25,7 @@ test("an intermediate result used after a flush is a sentence that names what ma
   const b = mul(a, 3);
   await flush();
   expect(() => add(b, 1)).toThrow(
-    "The tensor float32[2] that mul made did not survive the flush. Call keep() on it before",
+    "The tensor float32[2] that mul made did not survive the flush. Before values are read or flush() is called, call keep() on it, or backward()",
   );
 });
 
