@@ -7,8 +7,14 @@ import { type Source, Tensor } from "./tensor";
 
 let recording = new Recording();
 let gradientsEnabled = true;
+let beforeRecording: (() => void) | null = null;
 
 export const currentRecording = (): Recording => recording;
+
+/** Calls `run` before the next operation is recorded; null: nothing. */
+export function setBeforeRecording(run: (() => void) | null): void {
+  beforeRecording = run;
+}
 
 /** Closes the current recording and starts the next. */
 export function takeRecording(): Recording {
@@ -45,6 +51,7 @@ export function apply<A extends Attributes>(
   attributes: A,
   scalars: readonly number[] = [],
 ): Tensor {
+  beforeRecording?.();
   const { shape, dtype } = operator.infer(inputs, attributes);
   if (inputs.length === 0)
     return new Tensor(shape, dtype, { kind: "recipe", operator, attributes, scalars, at: null }, false, null);

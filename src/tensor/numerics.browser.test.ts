@@ -265,6 +265,28 @@ test("matrix products agree with float64 for every layout, odd sizes and views",
       await check(m, k, n, ta, tb);
 });
 
+test("a product has the same bits whichever kernel computes it", async () => {
+  const [m, k, n] = [136, 36, 136];
+  const a = rand([m, k], { seed: 1, stream: [1, 0] })
+    .sub(0.5)
+    .keep();
+  const b = rand([k, n], { seed: 1, stream: [2, 0] })
+    .sub(0.5)
+    .keep();
+  const whole = matmul(a, b).keep();
+  const bits = async (t: Tensor) => new Uint32Array(((await t.data()) as Float32Array).slice().buffer);
+  const expected = await bits(whole);
+  // Large and small tiles, operands by strides, and both transposed.
+  const rows = matmul(a.narrow(0, 0, 8), b);
+  expect(await bits(rows)).toEqual(expected.slice(0, 8 * n));
+  const odd = matmul(a.narrow(0, 1, 5), b.narrow(1, 0, 3));
+  const part = whole.narrow(0, 1, 5).narrow(1, 0, 3);
+  const [ofOdd, ofPart] = await Promise.all([bits(odd), bits(part)]);
+  expect(ofOdd).toEqual(ofPart);
+  const transposed = [matmul(a.t().contiguous().t(), b), matmul(a, b.t().contiguous().t()), matmul(b.t(), a.t()).t()];
+  for (const other of await Promise.all(transposed.map(bits))) expect(other).toEqual(expected);
+});
+
 test("exp overflows to infinity and underflows to zero", async () => {
   expect(await exp(tensor([100, -200, infinity, -infinity])).array()).toEqual([infinity, 0, infinity, 0]);
 });

@@ -1,5 +1,5 @@
-import { type Device, requestDevice } from "../gpu";
-import { currentRecording, storageOf, takeRecording } from "./apply";
+import { type Device, type PendingRead, requestDevice } from "../gpu";
+import { currentRecording, setBeforeRecording, storageOf, takeRecording } from "./apply";
 import { bytesPerElement, decode, encode, type TypedArray } from "./dtype";
 import type { Plan } from "./plan";
 import { planRecording } from "./planner";
@@ -80,9 +80,12 @@ function getRuntime(): Promise<Runtime> | Runtime {
 function enqueue<T>(task: (runtime: Runtime) => T | Promise<T>): T | Promise<T> {
   const ready = getRuntime();
   if (!tail && !(ready instanceof Promise)) {
-    const result = task(ready);
-    if (!(result instanceof Promise)) return result;
-    return chain(result);
+    try {
+      const result = task(ready);
+      return result instanceof Promise ? chain(result) : result;
+    } catch (reason) {
+      return Promise.reject(reason);
+    }
   }
   const before = tail ?? Promise.resolve();
   return chain(before.then(() => ready).then(task));
@@ -105,6 +108,7 @@ function chain<T>(work: Promise<T>): Promise<T> {
  * when it is done; but it waits when the GPU is many submits behind, so that a loop of flushes can't run far ahead.
  */
 export async function flush(): Promise<void> {
+  settleReads();
   const recording = takeRecording();
   if (recording.graph.nodes.length === 0) return;
   const room = await enqueue((on) => execute(on, recording, () => ({ until: on.device.recorder.room() })));
@@ -151,11 +155,52 @@ export async function readInto(tensor: Tensor, into: Float32Array): Promise<Floa
 }
 
 async function readStorage<T>(storage: Storage, length: number, use: (bytes: ArrayBuffer) => T): Promise<T> {
-  const recording = takeRecording();
-  const pending = await enqueue((on) =>
-    execute(on, recording, () => on.device.readback.start(storage.slice(on.device), length * bytesPerElement)),
-  );
+  reads ??= new ReadBatch();
+  const pending = await reads.add(storage, length * bytesPerElement);
   return pending.finish(use);
+}
+
+/**
+ * Reads that were asked for in one go, with nothing recorded between them: they share one flush, so that
+ * `Promise.all([a.item(), b.item()])` finds both.
+ */
+class ReadBatch {
+  private readonly wanted: { readonly storage: Storage; readonly bytes: number }[] = [];
+  private readonly started: Promise<readonly PendingRead[]>;
+  /** Flushes, and starts the reads. */
+  readonly flush: () => void;
+
+  constructor() {
+    let resolve: (reads: readonly PendingRead[] | Promise<readonly PendingRead[]>) => void;
+    this.started = new Promise((settle) => {
+      resolve = settle;
+    });
+    this.flush = () => {
+      const recording = takeRecording();
+      const start = ({ device }: Runtime) =>
+        this.wanted.map(({ storage, bytes }) => device.readback.start(storage.slice(device), bytes));
+      resolve(enqueue((on) => execute(on, recording, () => start(on))));
+    };
+    setBeforeRecording(settleReads);
+    queueMicrotask(() => {
+      if (reads === this) settleReads();
+    });
+  }
+
+  async add(storage: Storage, bytes: number): Promise<PendingRead> {
+    const index = this.wanted.push({ storage, bytes }) - 1;
+    return (await this.started)[index]!;
+  }
+}
+
+let reads: ReadBatch | null = null;
+
+/** Hands the reads asked for so far to the GPU, so that what follows can't change what they see. */
+export function settleReads(): void {
+  const batch = reads;
+  reads = null;
+  setBeforeRecording(null);
+  batch?.flush();
 }
 
 /** Lets a small value that was only read live on as data, so that its GPU memory serves the next step's. */

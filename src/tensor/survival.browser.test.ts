@@ -38,6 +38,24 @@ test("tensors from data, what keep() marks and what was asked for survive flushe
   expect(await add(add(kept, asked), a).array()).toEqual([9, 18]);
 });
 
+test("values asked for in one go are read with one flush", async () => {
+  const a = mul(tensor([1, 2]), 3);
+  const b = add(a, 1);
+  const c = sum(b);
+  const before = device.stats.submits;
+  const values = await Promise.all([a.array(), b.array(), c.item()]);
+  expect(values).toEqual([[3, 6], [4, 7], 1]);
+  expect(device.stats.submits - before).toBe(1);
+});
+
+test("what is recorded after a value was asked for is not part of its flush", async () => {
+  const x = tensor([1, 2]);
+  const asked = mul(x, 3).array();
+  const later = mul(x, 4);
+  expect(await asked).toEqual([3, 6]);
+  expect(await later.array()).toEqual([4, 8]);
+});
+
 test("zeros and random numbers survive, since they are made again where they are used", async () => {
   const z = zeros([2]);
   const r = rand([4], { seed: 5 });

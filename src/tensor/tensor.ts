@@ -7,7 +7,7 @@ import type { Operand } from "./operators/elementwise";
 import { persistentStorage } from "./operators/inPlace";
 import type { Operator } from "./operators/table";
 import type { Recording } from "./recording";
-import { isRecorded, read, writeStorage } from "./runtime";
+import { isRecorded, read, settleReads, writeStorage } from "./runtime";
 import { describeShape, OperatorError, type Shape, sizeOf } from "./shape";
 import { newStorage, type Storage } from "./storage";
 
@@ -114,6 +114,7 @@ export class Tensor {
    * @param values in row-major order, one for each element.
    */
   write(values: ArrayLike<number | boolean>): void {
+    settleReads();
     const { dtype, numel } = this;
     const storage = persistentStorage("write", this);
     if (values.length !== numel)

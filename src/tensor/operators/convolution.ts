@@ -1,5 +1,6 @@
 import weightGradientCode from "../../../shaders/convolutionWeightGradient.wgsl?raw";
 import convolveCode from "../../../shaders/convolve.wgsl?raw";
+import quotientCode from "../../../shaders/quotient.wgsl?raw";
 import sumPartsCode from "../../../shaders/sumParts.wgsl?raw";
 import { type Shader, spread } from "../../gpu";
 import { apply } from "../apply";
@@ -26,7 +27,7 @@ type ConvolveAttributes = WindowAttributes & {
 
 const convolveShader: Shader = {
   name: "convolve",
-  code: convolveCode,
+  code: quotientCode + convolveCode,
   bindings: ["read", "read", "read", "write"],
 };
 
@@ -98,7 +99,7 @@ type WeightGradientAttributes = WindowAttributes & { readonly kernel: Pair };
 
 const weightGradientShader: Shader = {
   name: "convolutionWeightGradient",
-  code: weightGradientCode,
+  code: quotientCode + weightGradientCode,
   bindings: ["read", "read", "write"],
 };
 

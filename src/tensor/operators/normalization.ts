@@ -67,6 +67,10 @@ const rowMomentsRow: Operator = {
   },
 };
 
+/** Invocations of a workgroup of normScaleRows.wgsl, and the elements of each. */
+const scaleLanes = 64;
+const scalePerLane = 8;
+
 const scaleRowsShader: Shader = {
   name: "normScaleRows",
   code: scaleRowsCode,
@@ -83,8 +87,8 @@ const scaleRowsRow: Operator = {
     lowering.dispatch({
       shader: scaleRowsShader,
       bindings: [lowering.dense(input!), lowering.dense(scale!), lowering.dense(shift!), output],
-      uniforms: [count, shape[1]!],
-      grid: gridFor(count, 256),
+      uniforms: [count, shape[1]!, Math.floor(scaleLanes / shape[1]!), scaleLanes % shape[1]!],
+      grid: gridFor(count, scaleLanes * scalePerLane),
       work: 4 * count,
     });
     return output;

@@ -2,6 +2,7 @@ import avgPoolCode from "../../../shaders/avgPool.wgsl?raw";
 import avgPoolGradientCode from "../../../shaders/avgPoolGradient.wgsl?raw";
 import maxPoolGradientCode from "../../../shaders/maxPoolGradient.wgsl?raw";
 import maxPoolIndicesCode from "../../../shaders/maxPoolIndices.wgsl?raw";
+import quotientCode from "../../../shaders/quotient.wgsl?raw";
 import takeFromPlanesCode from "../../../shaders/takeFromPlanes.wgsl?raw";
 import { type Shader, spread } from "../../gpu";
 import { apply } from "../apply";
@@ -35,7 +36,11 @@ const resized = ({ shape }: { readonly shape: Shape }, [height, width]: Pair) =>
 const vector = ([vertical, horizontal]: Pair) => [horizontal, vertical];
 const area = ([height, width]: Pair) => height * width;
 
-const indicesShader: Shader = { name: "maxPoolIndices", code: maxPoolIndicesCode, bindings: ["read", "write"] };
+const indicesShader: Shader = {
+  name: "maxPoolIndices",
+  code: quotientCode + maxPoolIndicesCode,
+  bindings: ["read", "write"],
+};
 
 /** Input [N, C, H, W]; output int32 [N, C, H', W']: the index in the H W values of a plane of each window's largest. */
 const indicesRow: Operator<MaxPool> = {
@@ -86,7 +91,7 @@ const takeRow: Operator<MaxPool> = {
 
 const maxPoolGradientShader: Shader = {
   name: "maxPoolGradient",
-  code: maxPoolGradientCode,
+  code: quotientCode + maxPoolGradientCode,
   bindings: ["read", "read", "write"],
 };
 
@@ -118,7 +123,7 @@ const maxPoolGradientRow: Operator<MaxPool> = {
   ],
 };
 
-const avgPoolShader: Shader = { name: "avgPool", code: avgPoolCode, bindings: ["read", "write"] };
+const avgPoolShader: Shader = { name: "avgPool", code: quotientCode + avgPoolCode, bindings: ["read", "write"] };
 
 /** Input [N, C, H, W]; output [N, C, H', W']. */
 const avgPoolRow: Operator<AvgPool> = {
@@ -148,7 +153,7 @@ const avgPoolRow: Operator<AvgPool> = {
 
 const avgPoolGradientShader: Shader = {
   name: "avgPoolGradient",
-  code: avgPoolGradientCode,
+  code: quotientCode + avgPoolGradientCode,
   bindings: ["read", "write"],
 };
 
