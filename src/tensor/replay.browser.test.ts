@@ -97,6 +97,19 @@ test("after warm-up a step creates nothing on the GPU, also when its micro-batch
   expect(losses.at(-1)!).toBeLessThan(losses[4]!);
 });
 
+test("a loss that is kept and read at each step takes no new memory", async () => {
+  const x = tensor([1, 2, 3]);
+  const step = async () => {
+    const loss = sum(mul(x, x)).keep();
+    await flush();
+    return (await loss.add(1).item()) + (await loss.item());
+  };
+  for (let i = 0; i < 4; i++) await step();
+  const { buffers, bindGroups } = device.stats.snapshot();
+  for (let i = 0; i < 10; i++) expect(await step()).toBe(29);
+  expect(device.stats.snapshot()).toMatchObject({ buffers, bindGroups });
+});
+
 test("a batch in one micro-batch and in two gives the same gradients to rounding", async () => {
   const first = await model();
   const x = Float32Array.from({ length: 160 }, (_, i) => Math.fround(Math.cos(i)));

@@ -203,10 +203,9 @@ export function settleReads(): void {
   batch?.flush();
 }
 
-/** Lets a small value that was only read live on as data, so that its GPU memory serves the next step's. */
+/** Lets a small value that was read live on as data, so that its GPU memory serves the next step's. */
 function moveToHost({ source, numel, dtype }: Tensor, storage: Storage, values: TypedArray): void {
   if (source.kind !== "node" || source.storage !== storage || numel > hostElements) return;
-  if (storage.memory.kept) return;
   source.storage = newStorage(numel, storage.memory.what);
   source.storage.memory.write(encode(values, dtype));
   storage.memory.release();

@@ -14,8 +14,6 @@ export class Memory {
   pins = 0;
   /** Why it doesn't hold what was recorded for it. */
   failure: Error | null = null;
-  /** Whether it must stay on the GPU although its value was read. */
-  kept = false;
 
   /** @param length elements. */
   constructor(

@@ -102,10 +102,10 @@ export class Tensor {
     return nest(await read(this), this.shape);
   }
 
-  /** Lets the value survive flushes on the GPU, for as long as the tensor is referred to. Returns the tensor. */
+  /** Lets the value survive flushes, for as long as the tensor is referred to. Returns the tensor. */
   keep(): this {
-    const storage = this.source.kind === "recipe" ? persistentStorage("keep", this) : storageOf(this);
-    storage.memory.kept = true;
+    if (this.source.kind === "recipe") persistentStorage("keep", this);
+    else storageOf(this);
     return this;
   }
 
