@@ -1,5 +1,6 @@
 import { mkdir, readFile } from "node:fs/promises";
-import { expect, type Page, test } from "@playwright/test";
+import { chromium, expect, type Page, test } from "@playwright/test";
+import { softwareGpuArguments } from "../scripts/browser.mjs";
 import { readSafetensors } from "../src/data/safetensors";
 import type { RunningServer } from "../src/server/server";
 import { startTestServer } from "./job";
@@ -150,19 +151,16 @@ test("a tab without WebGPU says why and what to do, and can watch", async ({ bro
   const maker = await (await browser.newContext()).newPage();
   await start(maker, { model: "mlp", batch: 64, steps: 5000 });
   const link = await inviteLink(maker);
-  const context = await browser.newContext();
-  const page = await context.newPage();
-  // A browser without WebGPU: its workers have no navigator.gpu either.
-  await page.route("**/*", async (route) => {
-    const response = await route.fetch();
-    const isScript = /javascript/.test(response.headers()["content-type"] ?? "");
-    if (!isScript) return route.fulfill({ response });
-    const body = `Object.defineProperty(globalThis.navigator, "gpu", { value: undefined, configurable: true });\n${await response.text()}`;
-    return route.fulfill({ response, body });
+  // Chromium without its switches for WebGPU has no adapter on a machine without a GPU.
+  const other = await chromium.launch({
+    executablePath: process.env.RINGLET_BROWSER ?? "",
+    args: softwareGpuArguments.filter((argument) => !argument.includes("webgpu")),
   });
+  const page = await other.newPage();
   await page.goto(link);
-  await expect(page.locator("body")).toContainText(/WebGPU/, { timeout: 30_000 });
+  await expect(page.getByTestId("gpu-unavailable")).toContainText(/GPU.*settings/, { timeout: 30_000 });
   await expect(page.getByTestId("join")).toBeDisabled();
   const seen = await stepOf(page);
   await expect.poll(() => stepOf(page), { timeout: 30_000 }).toBeGreaterThan(seen);
+  await other.close();
 });
