@@ -1,6 +1,5 @@
 import weightGradientCode from "../../../shaders/convolutionWeightGradient.wgsl?raw";
 import convolveCode from "../../../shaders/convolve.wgsl?raw";
-import quotientCode from "../../../shaders/quotient.wgsl?raw";
 import sumPartsCode from "../../../shaders/sumParts.wgsl?raw";
 import { type Shader, spread } from "../../gpu";
 import { apply } from "../apply";
@@ -27,7 +26,7 @@ type ConvolveAttributes = WindowAttributes & {
 
 const convolveShader: Shader = {
   name: "convolve",
-  code: quotientCode + convolveCode,
+  code: convolveCode,
   bindings: ["read", "read", "read", "write"],
 };
 
@@ -99,7 +98,7 @@ type WeightGradientAttributes = WindowAttributes & { readonly kernel: Pair };
 
 const weightGradientShader: Shader = {
   name: "convolutionWeightGradient",
-  code: quotientCode + weightGradientCode,
+  code: weightGradientCode,
   bindings: ["read", "read", "write"],
 };
 

@@ -1,6 +1,7 @@
 import joinMomentsCode from "../../../shaders/normJoinMoments.wgsl?raw";
 import rowDotsCode from "../../../shaders/normRowDots.wgsl?raw";
 import rowMomentsCode from "../../../shaders/normRowMoments.wgsl?raw";
+import scaleQuadsCode from "../../../shaders/normScaleQuads.wgsl?raw";
 import scaleRowsCode from "../../../shaders/normScaleRows.wgsl?raw";
 import sumPartsCode from "../../../shaders/sumParts.wgsl?raw";
 import { type Shader, spread } from "../../gpu";
@@ -67,15 +68,13 @@ const rowMomentsRow: Operator = {
   },
 };
 
-/** Invocations of a workgroup of normScaleRows.wgsl, and the elements of each. */
-const scaleLanes = 64;
-const scalePerLane = 8;
-
 const scaleRowsShader: Shader = {
   name: "normScaleRows",
   code: scaleRowsCode,
   bindings: ["read", "read", "read", "write"],
 };
+
+const scaleQuadsShader: Shader = { ...scaleRowsShader, name: "normScaleQuads", code: scaleQuadsCode };
 
 const scaleRowsRow: Operator = {
   name: "scaleRows",
@@ -84,11 +83,13 @@ const scaleRowsRow: Operator = {
     const output = lowering.result();
     const count = sizeOf(shape);
     if (count === 0) return output;
+    const [, length = 0] = shape;
+    const inQuads = length % 4 === 0;
     lowering.dispatch({
-      shader: scaleRowsShader,
+      shader: inQuads ? scaleQuadsShader : scaleRowsShader,
       bindings: [lowering.dense(input!), lowering.dense(scale!), lowering.dense(shift!), output],
-      uniforms: [count, shape[1]!, Math.floor(scaleLanes / shape[1]!), scaleLanes % shape[1]!],
-      grid: gridFor(count, scaleLanes * scalePerLane),
+      uniforms: inQuads ? [count / 4, length / 4] : [count, length],
+      grid: gridFor(count, 256),
       work: 4 * count,
     });
     return output;

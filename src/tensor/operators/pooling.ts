@@ -1,8 +1,8 @@
 import avgPoolCode from "../../../shaders/avgPool.wgsl?raw";
 import avgPoolGradientCode from "../../../shaders/avgPoolGradient.wgsl?raw";
 import maxPoolGradientCode from "../../../shaders/maxPoolGradient.wgsl?raw";
+import disjointGradientCode from "../../../shaders/maxPoolGradientDisjoint.wgsl?raw";
 import maxPoolIndicesCode from "../../../shaders/maxPoolIndices.wgsl?raw";
-import quotientCode from "../../../shaders/quotient.wgsl?raw";
 import takeFromPlanesCode from "../../../shaders/takeFromPlanes.wgsl?raw";
 import { type Shader, spread } from "../../gpu";
 import { apply } from "../apply";
@@ -38,7 +38,7 @@ const area = ([height, width]: Pair) => height * width;
 
 const indicesShader: Shader = {
   name: "maxPoolIndices",
-  code: quotientCode + maxPoolIndicesCode,
+  code: maxPoolIndicesCode,
   bindings: ["read", "write"],
 };
 
@@ -91,8 +91,14 @@ const takeRow: Operator<MaxPool> = {
 
 const maxPoolGradientShader: Shader = {
   name: "maxPoolGradient",
-  code: quotientCode + maxPoolGradientCode,
+  code: maxPoolGradientCode,
   bindings: ["read", "read", "write"],
+};
+
+const disjointGradientShader: Shader = {
+  ...maxPoolGradientShader,
+  name: "maxPoolGradientDisjoint",
+  code: disjointGradientCode,
 };
 
 /** Inputs: the output's gradient and the indices; output: the gradient of an input whose planes have `size`. */
@@ -105,6 +111,19 @@ const maxPoolGradientRow: Operator<MaxPool> = {
     const count = sizeOf(shape);
     if (count === 0) return output;
     const outPlane = planesOf(gradient!);
+    const isDisjoint = [0, 1].every((d) => stride[d]! >= kernel[d]! && padding[d] === 0 && dilation[d] === 1);
+    if (isDisjoint) {
+      const [rows, columns] = [Math.ceil(size[0] / stride[0]), Math.ceil(size[1] / stride[1])];
+      const parts = (count / area(size)) * rows * columns;
+      lowering.dispatch({
+        shader: disjointGradientShader,
+        bindings: [lowering.dense(gradient!), lowering.dense(indices!), output],
+        uniforms: [parts, rows * columns, columns, area(outPlane), ...outPlane, ...size, ...vector(stride)],
+        grid: gridFor(parts),
+        work: 2 * count,
+      });
+      return output;
+    }
     lowering.dispatch({
       shader: maxPoolGradientShader,
       bindings: [lowering.dense(gradient!), lowering.dense(indices!), output],
@@ -123,7 +142,7 @@ const maxPoolGradientRow: Operator<MaxPool> = {
   ],
 };
 
-const avgPoolShader: Shader = { name: "avgPool", code: quotientCode + avgPoolCode, bindings: ["read", "write"] };
+const avgPoolShader: Shader = { name: "avgPool", code: avgPoolCode, bindings: ["read", "write"] };
 
 /** Input [N, C, H, W]; output [N, C, H', W']. */
 const avgPoolRow: Operator<AvgPool> = {
@@ -153,7 +172,7 @@ const avgPoolRow: Operator<AvgPool> = {
 
 const avgPoolGradientShader: Shader = {
   name: "avgPoolGradient",
-  code: quotientCode + avgPoolGradientCode,
+  code: avgPoolGradientCode,
   bindings: ["read", "write"],
 };
 

@@ -45,6 +45,7 @@ const cases: [name: string, f: (...inputs: Tensor[]) => Tensor, shapes: number[]
     [[2, 4, 5, 6], [6, 2, 3, 2], [6]],
   ],
   ["maxPool2d", (x) => maxPool2d(x!, 3, { stride: 2, padding: 1 }), [[1, 2, 6, 5]]],
+  ["maxPool2d without overlap", (x) => maxPool2d(x!, [2, 1], { stride: [3, 2] }), [[2, 2, 8, 5]]],
   ["avgPool2d", (x) => avgPool2d(x!, [3, 2], { stride: 2, padding: 1, countIncludePad: false }), [[1, 2, 6, 5]]],
   ["groupNorm", (x, w, b) => groupNorm(x!, 2, { weight: w!, bias: b! }), [[2, 4, 3], [4], [4]]],
   [
@@ -105,6 +106,14 @@ test("a convolution with many slices of pixels sums them all", async () => {
   sum(conv2d(x, w)).backward();
   // Each tap lies on a 1 for each of 4 * 38 * 38 pixels; whole numbers below 2^24 are exact.
   expect([...(await w.grad!.data())]).toEqual(new Array(54).fill(4 * 38 * 38));
+});
+
+test("the gradient of pools that leave the last rows out is zero there", async () => {
+  const input = leaf([1, 1, 5, 5], 1);
+  sum(maxPool2d(input, 2)).backward();
+  const gradient = await input.grad!.data();
+  expect([...gradient].filter((value) => value !== 0)).toEqual([1, 1, 1, 1]);
+  for (let i = 0; i < 5; i++) expect([gradient[20 + i], gradient[5 * i + 4]]).toEqual([0, 0]);
 });
 
 test("max pooling lets a NaN through", async () => {
