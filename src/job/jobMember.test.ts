@@ -1,6 +1,14 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import { realClock } from "../base/clock";
+import { InProcessHub } from "../transport/inProcess";
+import { memberId } from "../transport/memberId";
+import { JobMember } from "./jobMember";
+import { manifestHash } from "./manifest";
 import { expectGoodEnd, expectSameCurve, loneCurve } from "./testing/checks";
 import { Simulation } from "./testing/simulation";
+import { SoftmaxReplica } from "./testing/softmaxReplica";
+
+vi.setConfig({ testTimeout: 60_000 });
 
 describe("a job", () => {
   for (const size of [1, 2, 3, 5])
@@ -106,7 +114,7 @@ describe("a job", () => {
   });
 
   it("lets a joiner in although the coordinator dies while it joins", async () => {
-    for (let events = 0; events < 60; events += 3) {
+    for (let events = 0; events < 60; events += 4) {
       const simulation = await Simulation.ring(2);
       const joiner = await simulation.watch(simulation.tabs[0]!);
       await simulation.clock.advance(100);
@@ -173,6 +181,54 @@ describe("a job", () => {
     ]);
     expect({ phase: phase.kind, step, watchers }).toEqual({ phase: "finished", step: 60, watchers: 1 });
     await expect(simulation.wait(watcher.job.join())).rejects.toThrow("The training is finished");
+    simulation.end();
+  });
+
+  it("runs in real time too", async () => {
+    const hub = new InProcessHub();
+    const simulated = new Simulation();
+    const { manifest, spec } = simulated;
+    const first = hub.join(memberId("a".repeat(32)));
+    const second = hub.join(memberId("b".repeat(32)));
+    const common = {
+      name: "",
+      gpu: { vendor: "", architecture: "", description: "" },
+      makeReplica: async () => new SoftmaxReplica({ spec, clock: realClock, compute: () => 1 }),
+    };
+    const maker = JobMember.create({ ...common, network: first, manifest, waitFor: 2 });
+    await maker.started;
+    const firstLink = hub.connect(second.self, first.self);
+    const hash = await manifestHash(manifest);
+    const joiner = await JobMember.watch({ ...common, network: second, firstLink, manifestHash: hash });
+    await joiner.join();
+    const finished = Promise.all(
+      [maker, joiner].map(
+        (job) =>
+          new Promise<void>((resolve) => {
+            job.onChange = () => {
+              if (job.snapshot(0).phase.kind === "finished") resolve();
+            };
+          }),
+      ),
+    );
+    await finished;
+    const results = await Promise.all([maker.result(), joiner.result()]);
+    expect(results[0]!.self.weightsHash).toBe(results[1]!.self.weightsHash);
+    expectSameCurve(results[1]!.losses, await loneCurve());
+    maker.close();
+    joiner.close();
+  });
+
+  it("lets a tab think better of joining while it loads the model", async () => {
+    const simulation = new Simulation();
+    const tab = await simulation.watch(simulation.create());
+    const joining = tab.job.join();
+    await tab.job.leave();
+    await expect(simulation.wait(joining)).rejects.toThrow("left before it was in the ring");
+    await simulation.clock.advance(200);
+    expect(tab.job.snapshot(0).phase.kind).toBe("left");
+    await simulation.wait(tab.job.join());
+    expect(simulation.rankOf(tab)).toBe(1);
     simulation.end();
   });
 

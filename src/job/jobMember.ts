@@ -2,32 +2,24 @@ import { equalBytes } from "../base/bytes";
 import { type Clock, realClock, type TimerHandle } from "../base/clock";
 import { type Deferred, deferred } from "../base/deferred";
 import { Ring } from "../distributed/ring";
-import type { Frame, FrameHeader, Link, MemberId, Network } from "../transport/link";
-import { shortId } from "../transport/memberId";
+import type { Frame, Link, MemberId, Network } from "../transport/link";
 import { AuditLog } from "./auditLog";
+import { ByteMeter } from "./byteMeter";
 import { trainingRun } from "./coordinator";
+import { firstWelcome } from "./firstContact";
 import { History } from "./history";
+import { JobView } from "./jobView";
 import { manifestHash, sha256 as subtleSha256 } from "./manifest";
 import { Membership } from "./membership";
 import type { Effect, MembershipEvent, TimerName } from "./membershipEvents";
-import {
-  type ControlMessage,
-  decodeMessage,
-  encodeMessage,
-  type Generation,
-  type MessageOf,
-  maxLossesInStatus,
-  type RunState,
-  type StateKind,
-  type Status,
-} from "./messages";
+import type { ControlMessage, Generation, RunState, StateKind, Status } from "./messages";
+import { Peers } from "./peers";
 import type { Evaluation, Prediction, Replica, TrainingState } from "./replica";
 import type { JobAuditLine, JobResult } from "./result";
-import { shareOut } from "./shares";
-import type { GpuDescription, JobPhase, JobSnapshot, MemberView, Notice } from "./snapshot";
+import { gainOfSharing } from "./shares";
+import type { GpuDescription, JobSnapshot, Notice } from "./snapshot";
 import type { Manifest } from "./spec";
 import type { TransferContents } from "./stateTransfer";
-import { ByteMeter, nobody, noTiming, type Person, StatusBoard } from "./statusBoard";
 import { skipsUntilPause, Trainer } from "./trainer";
 import { Transfers } from "./transfers";
 
@@ -35,13 +27,12 @@ import { Transfers } from "./transfers";
 const statusEvery = 250;
 /** How often rates of bytes are taken. */
 const ratesEvery = 1000;
-/** How long a first contact may take to tell what the job is. */
-const welcomeTimeout = 8_000;
 /** How long pause, resume and stop may take to be agreed on. */
 const commandTimeout = 45_000;
+/** A watcher asks for the losses that it lacks at most this often. */
+const historyEvery = 3_000;
 /** How long an all-reduce may go without a byte. */
 const ringTimeout = 30_000;
-const noticesKept = 100;
 /** New shares need so many measured steps, and must make a step faster by this part of it. */
 const rebalanceAfter = 15;
 const rebalanceGain = 0.15;
@@ -52,7 +43,7 @@ interface CommonOptions {
   readonly network: Network;
   readonly name: string;
   readonly gpu: GpuDescription;
-  /** Loads data and model; called once, when this tab is to train. */
+  /** Loads data and model; called when this tab is to train. */
   readonly makeReplica: (manifest: Manifest, onProgress: OnProgress) => Promise<Replica>;
   readonly clock?: Clock;
   /** SHA-256 in lower-case hex; the bytes may change once this has been called. */
@@ -72,85 +63,91 @@ export interface WatchOptions extends CommonOptions {
   readonly manifestHash: Uint8Array;
 }
 
-/** This tab's part in a job, from the first link to the end: watching, training, leaving, coming back. */
+/**
+ * This tab's part in a job, from the first link to the end: watching, training, leaving, coming back.
+ * It carries out what the membership's state machine wants, and ties it to links, trainer and view.
+ */
 export class JobMember {
   /** Called when there is something new to show; a snapshot tells what. */
   onChange: (() => void) | null = null;
-  /** For the first member: resolves when training begins, rejects with a sentence when it can't. */
+  /** For the first member: resolves when the model is ready and training begins, rejects with a sentence when it can't. */
   started: Promise<void> = Promise.resolve();
   readonly manifest: Manifest;
   readonly #options: CommonOptions;
-  readonly #network: Network;
+  readonly #self: MemberId;
   readonly #clock: Clock;
   readonly #sha256: (bytes: Uint8Array<ArrayBuffer>) => Promise<string>;
   readonly #membership: Membership;
   readonly #history = new History();
   readonly #audit = new AuditLog();
-  readonly #board = new StatusBoard();
   readonly #meter: ByteMeter;
+  readonly #peers: Peers;
+  readonly #view: JobView;
   readonly #transfers: Transfers;
-  readonly #links = new Map<MemberId, Link>();
-  readonly #people = new Map<MemberId, Person & { readonly member: boolean }>();
   readonly #timers = new Map<TimerName, TimerHandle>();
-  #statusTimer: TimerHandle | null = null;
-  #nextRates = 0;
   readonly #events: MembershipEvent[] = [];
   #dispatching = false;
+  #tickTimer: TimerHandle | null = null;
+  #nextRates = 0;
+  #historyAskedAt = Number.NEGATIVE_INFINITY;
   #replica: Replica | null = null;
   #trainer: Trainer | null = null;
   #ring: Ring | null = null;
   /** Chunks of a generation that others adopted before this member did. */
   #early: { readonly from: MemberId; readonly frame: Frame }[] = [];
   #earlyBytes = 0;
-  #notices: Notice[] = [];
-  #phase: JobPhase = { kind: "connecting" };
-  #regroupReason: string | null = null;
   #joined: Deferred<void> | null = null;
   #left: Deferred<void> | null = null;
   #runWaiters: { readonly kind: RunState["kind"]; readonly done: Deferred<void>; readonly timer: TimerHandle }[] = [];
   #closed = false;
-  /** Of elapsed time: what is past, and since when more passes (null: stands still). */
-  #elapsedBefore = 0;
-  #elapsedSince: number | null = null;
-  /** Losses below this went out in a status already. */
-  #lossesTold = 0;
-  #historyAskedAt = Number.NEGATIVE_INFINITY;
 
   private constructor(options: CommonOptions, manifest: Manifest) {
+    const { network } = options;
     this.#options = options;
     this.manifest = manifest;
-    this.#network = options.network;
+    this.#self = network.self;
     this.#clock = options.clock ?? realClock;
     this.#sha256 = options.sha256 ?? subtleSha256;
     this.#meter = new ByteMeter(this.#clock);
     this.#membership = new Membership({
-      self: options.network.self,
+      self: network.self,
       batch: manifest.spec.batch,
       steps: manifest.spec.steps,
       nameOf: (member) => this.#nameOf(member),
     });
+    this.#peers = new Peers(network, options, this.#meter, {
+      epoch: () => this.#membership.epoch,
+      isMember: () => this.#isMember,
+      hearsay: (id) => this.#view.board.status?.members.find((member) => member.id === id),
+      onLinked: (peer) => this.#dispatch({ kind: "linked", peer }),
+      onUnlinked: (peer, reason) => this.#onUnlinked(peer, reason),
+      onMessage: (from, message) => this.#onMessage(from, message),
+      onChunk: (from, frame) => this.#onChunk(from, frame),
+      onState: (from, frame) => this.#transfers.receive(from, frame),
+      onDropped: (sentence) => this.#view.notice("error", sentence),
+    });
+    this.#view = new JobView({
+      manifest,
+      self: network.self,
+      clock: this.#clock,
+      membership: this.#membership,
+      peers: this.#peers,
+      history: this.#history,
+      audit: this.#audit,
+      meter: this.#meter,
+      trainer: () => this.#trainer,
+      onChange: () => this.onChange?.(),
+    });
     this.#transfers = new Transfers({
       manifest,
       sha256: this.#sha256,
-      sendOffer: (link, offer) => this.#send(link.peer, offer),
+      sendOffer: (link, offer) => this.#peers.send(link.peer, offer),
       onReceived: (from, epoch, contents) => this.#take(from, epoch, contents),
-      onBad: (from, sentence) => this.#dropPeer(from, sentence),
+      onBad: (from, sentence) => this.#peers.drop(from, sentence),
     });
   }
 
-  /** Begins to listen. `early`: frames of the first link that came before there was a member to take them. */
-  #open(first: Link | null, early: readonly Frame[]): void {
-    this.#network.onRefused = (sentence) => this.#notice("warning", sentence);
-    this.#network.onLink = (link) => this.#attach(link, []);
-    if (first !== null) this.#attach(first, early);
-    for (const link of this.#network.links.values()) this.#attach(link, []);
-    this.#statusTimer = this.#clock.setTimeout(() => this.#tick(), statusEvery);
-  }
-
-  /**
-   * The first member: makes the replica, then trains. Resolves at once; `started` tells how it went.
-   * A snapshot's phase is "preparing" until then.
-   */
+  /** The first member: makes the replica, then trains; `started` tells how that went. */
   static create(options: CreateOptions): JobMember {
     const { manifest, waitFor = 1 } = options;
     const member = new JobMember(options, manifest);
@@ -170,44 +167,19 @@ export class JobMember {
    * Rejects with a sentence when the first contact doesn't tell what the job is, or tells another than it proved.
    */
   static async watch(options: WatchOptions): Promise<JobMember> {
-    const { firstLink, manifestHash: proven } = options;
-    const clock = options.clock ?? realClock;
+    const { firstLink } = options;
     const early: Frame[] = [];
-    const welcome = deferred<MessageOf<"welcome">>();
-    const timer = clock.setTimeout(
-      () =>
-        welcome.reject(new Error(`The first contact didn't say within ${welcomeTimeout / 1000} s what the job is.`)),
-      welcomeTimeout,
-    );
-    firstLink.onClose = (reason) => welcome.reject(new Error(reason));
-    firstLink.onFrame = (frame) => {
-      early.push(frame);
-      if (frame.kind !== "control") return;
-      try {
-        const message = decodeMessage(frame.payload);
-        if (message.kind === "welcome") {
-          // Whatever comes from here on waits in the link for its next handler.
-          firstLink.onFrame = null;
-          welcome.resolve(message);
-        }
-      } catch (error) {
-        welcome.reject(error instanceof Error ? error : new Error(String(error)));
-      }
-    };
-    sendControl(firstLink, 0, { kind: "hello", name: options.name.slice(0, 64), gpu: options.gpu, member: false });
     try {
-      const { manifest } = await welcome.promise;
-      if (!equalBytes(await manifestHash(manifest, options.sha256 ?? subtleSha256), proven))
+      const { manifest } = await firstWelcome(firstLink, options, options.clock ?? realClock, early);
+      if (!equalBytes(await manifestHash(manifest, options.sha256 ?? subtleSha256), options.manifestHash))
         throw new Error("The first contact told of another job than the one that it proved to be in.");
       const member = new JobMember(options, manifest);
-      member.#phase = { kind: "watching" };
+      member.#view.ownPhase = { kind: "watching" };
       member.#open(firstLink, early);
       return member;
     } catch (error) {
       firstLink.close("This tab couldn't learn what the job is.");
       throw error;
-    } finally {
-      clock.clearTimeout(timer);
     }
   }
 
@@ -218,6 +190,7 @@ export class JobMember {
       throw new Error("This tab is in the ring already, or on its way.");
     const joined = deferred<void>();
     this.#joined = joined;
+    // It may fail before anyone waits for it.
     joined.promise.catch(() => {});
     try {
       await this.#prepare(false);
@@ -225,20 +198,29 @@ export class JobMember {
       this.#joined = null;
       throw error;
     }
-    this.#setPhase({ kind: "joining" });
-    this.#dispatch({ kind: "join" });
+    // Unless the person thought better of it meanwhile.
+    if (this.#joined === joined) {
+      this.#view.ownPhase = { kind: "joining" };
+      this.#dispatch({ kind: "join" });
+    }
     await joined.promise;
   }
 
   /** Resolves when this tab is out of the ring; it goes on watching. */
   async leave(): Promise<void> {
-    if (this.#membership.role === "watching") return;
+    if (this.#membership.role === "watching") {
+      if (this.#joined === null) return;
+      this.#endJoining("This tab left before it was in the ring.");
+      this.#view.ownPhase = { kind: "left" };
+      return;
+    }
     const left = this.#left ?? deferred<void>();
     this.#left = left;
     this.#dispatch({ kind: "leave" });
     await left.promise;
   }
 
+  /** Each for everyone; resolves when all have agreed. */
   pause(reason = ""): Promise<void> {
     return this.#command({ kind: "paused", by: this.#name, reason: reason.slice(0, 500), until: 0 });
   }
@@ -249,14 +231,13 @@ export class JobMember {
     return this.#command({ kind: "stopped", by: this.#name, reason: "", until: 0 });
   }
 
-  /** Says goodbye and closes all links. */
+  /** Says goodbye, closes all links and lets the replica go. */
   close(reason = "This tab was closed."): void {
     if (this.#closed) return;
     this.#dispatch({ kind: "goodbye" });
     this.#closed = true;
-    if (this.#statusTimer !== null) this.#clock.clearTimeout(this.#statusTimer);
-    for (const timer of this.#timers.values()) this.#clock.clearTimeout(timer);
-    this.#timers.clear();
+    if (this.#tickTimer !== null) this.#clock.clearTimeout(this.#tickTimer);
+    for (const timer of this.#timers.keys()) this.#clearTimer(timer);
     for (const { done, timer } of this.#runWaiters) {
       this.#clock.clearTimeout(timer);
       done.reject(new Error(reason));
@@ -267,33 +248,14 @@ export class JobMember {
     this.#replica = null;
     const idle = this.#trainer?.idle() ?? Promise.resolve();
     if (replica !== null) void idle.then(() => replica.destroy());
-    this.#network.close(reason);
+    this.#peers.close(reason);
   }
 
   snapshot(lossesFrom: number): JobSnapshot {
-    const from = Math.min(Math.max(0, lossesFrom), this.#history.losses.length);
-    const status = this.#board.status;
-    const timing = this.#trainer !== null && this.#isMember ? this.#trainer.timing : (status?.timing ?? noTiming);
-    return {
-      job: this.manifest.job,
-      maker: this.manifest.maker,
-      spec: this.manifest.spec,
-      phase: this.#currentPhase(),
-      step: this.#step,
-      lossesFrom: from,
-      losses: this.#history.losses.slice(from),
-      validations: [...this.#history.validations],
-      members: this.#memberViews(),
-      watchers: this.#watchers,
-      samplesPerSecond: this.#samplesPerSecond,
-      timing,
-      elapsedMilliseconds: this.#elapsed,
-      remainingMilliseconds: this.#remaining,
-      notices: this.#notices,
-    };
+    return this.#view.snapshot(lossesFrom);
   }
 
-  /** Weights and optimizer state, as copies. Rejects for one that has none. */
+  /** Weights and optimizer state between two steps, as copies. Rejects for one that has none. */
   async state(): Promise<TrainingState> {
     return this.#mustTrain().state();
   }
@@ -305,21 +267,21 @@ export class JobMember {
 
   async result(): Promise<JobResult> {
     const trainer = this.#trainer;
-    const hash =
+    const weightsHash =
       trainer === null || trainer.committed < 0
         ? ""
         : await this.#sha256(new Uint8Array((await trainer.state()).weights.buffer));
     return {
       spec: this.manifest.spec,
-      steps: this.#step,
+      steps: this.#view.step,
       losses: [...this.#history.losses],
-      validation: this.#history.validations[this.#history.validations.length - 1] ?? null,
-      samplesPerSecond: this.#samplesPerSecond,
+      validation: this.#history.validations.at(-1) ?? null,
+      samplesPerSecond: this.#view.samplesPerSecond,
       stepMilliseconds: this.#history.stepMilliseconds,
       self: {
-        id: this.#network.self,
-        rank: this.#rank,
-        weightsHash: hash,
+        id: this.#self,
+        rank: this.#view.rank,
+        weightsHash,
         bytesSent: this.#meter.sent,
         bytesReceived: this.#meter.received,
         gradientBytesSent: this.#meter.gradientsSent,
@@ -333,7 +295,7 @@ export class JobMember {
   audit(): readonly JobAuditLine[] {
     return this.#audit.entries.map(({ step, rank, samples }) => ({
       step,
-      member: this.#network.self,
+      member: this.#self,
       rank,
       samples: [...samples],
     }));
@@ -348,90 +310,33 @@ export class JobMember {
     return this.#mustTrain().withReplica((replica) => replica.predict(indices));
   }
 
-  get validationCount(): number {
-    return this.#replica?.validationCount ?? 0;
+  // ---- what comes from the peers
+
+  #open(first: Link | null, early: readonly Frame[]): void {
+    this.#options.network.onRefused = (sentence) => this.#view.notice("warning", sentence);
+    this.#peers.open(first, early);
+    this.#tickTimer = this.#clock.setTimeout(() => this.#tick(), statusEvery);
   }
 
-  // ---- links and frames
-
-  #attach(link: Link, early: readonly Frame[]): void {
-    if (this.#closed || this.#links.get(link.peer) === link) return;
-    this.#links.set(link.peer, link);
-    this.#meter.add(link.counters);
-    link.onClose = (reason) => {
-      this.#meter.remove(link.counters);
-      if (this.#links.get(link.peer) !== link) return;
-      this.#links.delete(link.peer);
-      this.#transfers.forget(link.peer);
-      this.#board.forget(link.peer);
-      this.#dispatch({ kind: "unlinked", peer: link.peer, reason });
-      this.#checkAlone();
-      this.#changed();
-    };
-    this.#sayHello(link.peer);
-    for (const frame of early) this.#onFrame(link, frame);
-    link.onFrame = (frame) => this.#onFrame(link, frame);
-    if (this.#links.get(link.peer) === link) this.#dispatch({ kind: "linked", peer: link.peer });
-  }
-
-  #sayHello(to: MemberId): void {
-    this.#send(to, { kind: "hello", name: this.#name, gpu: this.#options.gpu, member: this.#isMember });
-  }
-
-  #onFrame(link: Link, frame: Frame): void {
-    const from = link.peer;
-    if (this.#closed || this.#links.get(from) !== link) return;
-    switch (frame.kind) {
-      case "control":
-        try {
-          this.#onMessage(from, decodeMessage(frame.payload));
-        } catch (error) {
-          this.#dropPeer(from, error instanceof Error ? error.message : String(error));
-        }
-        break;
-      case "chunk":
-        this.#onChunk(from, frame);
-        break;
-      case "state":
-        this.#transfers.receive(from, frame);
-        break;
-      case "heartbeat":
-      case "signal":
-        this.#dropPeer(from, `It sent a frame of kind ${frame.kind} to the job, which belongs to the link.`);
-        break;
-    }
-  }
-
-  #onChunk(from: MemberId, frame: Frame): void {
-    const generation = this.#membership.generation;
-    if (generation !== null && frame.epoch < generation.epoch) return;
-    if (generation !== null && frame.epoch === generation.epoch) {
-      this.#meter.gradientsReceived += frame.payload.length;
-      this.#ring?.receive(from, frame);
-      return;
-    }
-    // Whoever is about to adopt that generation keeps the chunk until then; for anyone else it is of no use.
-    if (this.#membership.roundEpoch === null || frame.epoch < this.#membership.roundEpoch) return;
-    this.#earlyBytes += frame.payload.length + 64;
-    if (this.#earlyBytes > 16 * this.manifest.elements + 2 ** 20) {
-      this.#dropPeer(from, "It sent more gradients of a ring to come than any step has.");
-      return;
-    }
-    this.#early.push({ from, frame });
+  #onUnlinked(peer: MemberId, reason: string): void {
+    this.#transfers.forget(peer);
+    this.#view.board.forget(peer);
+    this.#dispatch({ kind: "unlinked", peer, reason });
+    this.#checkAlone();
+    this.onChange?.();
   }
 
   #onMessage(from: MemberId, message: ControlMessage): void {
     switch (message.kind) {
       case "hello":
-        this.#people.set(from, { name: message.name, gpu: message.gpu, member: message.member });
-        if (!message.member && this.#isMember) this.#welcome(from);
-        this.#changed();
+        if (!message.member) this.#welcome(from);
+        this.onChange?.();
         break;
       case "welcome":
         this.#dispatch({ kind: "view", epoch: message.epoch, members: message.members, from });
         break;
       case "telemetry":
-        this.#board.tell(from, message);
+        this.#view.board.tell(from, message);
         if (message.weights !== null) this.#compareWeights(message.weights.step, from, message.weights.hash);
         break;
       case "status":
@@ -444,22 +349,43 @@ export class JobMember {
         this.#transfers.offered(from, message);
         break;
       case "notice":
-        this.#notice(message.level, message.sentence);
+        this.#view.notice(message.level, message.sentence);
         break;
       default:
         this.#dispatch({ kind: "message", from, message });
     }
   }
 
-  #dropPeer(peer: MemberId, sentence: string): void {
-    const whole = `${this.#nameOf(peer)} is dropped: ${sentence}`;
-    this.#notice("error", whole);
-    this.#links.get(peer)?.close(whole);
+  #onChunk(from: MemberId, frame: Frame): void {
+    const { generation, roundEpoch } = this.#membership;
+    if (generation !== null && frame.epoch < generation.epoch) return;
+    if (generation !== null && frame.epoch === generation.epoch) {
+      this.#meter.gradientsReceived += frame.payload.length;
+      this.#ring?.receive(from, frame);
+      return;
+    }
+    // Whoever is about to adopt that generation keeps the chunk until then; for anyone else it is of no use.
+    if (roundEpoch === null || frame.epoch < roundEpoch) return;
+    this.#earlyBytes += frame.payload.length + 64;
+    if (this.#earlyBytes > this.#earlyLimit)
+      this.#peers.drop(from, "It sent more gradients of a ring to come than any step has.");
+    else this.#early.push({ from, frame });
   }
 
-  #send(to: MemberId, message: ControlMessage): void {
-    const link = this.#links.get(to);
-    if (link !== undefined) sendControl(link, this.#membership.epoch, message);
+  /** What chunks may come before their time: those of two steps, and something for their frames. */
+  get #earlyLimit(): number {
+    return 16 * this.manifest.elements + 2 ** 20;
+  }
+
+  #onStatus(from: MemberId, status: Status): void {
+    if (!this.#isMember && status.epoch < this.#membership.viewEpoch) return;
+    const missing = this.#view.hear(status);
+    if (this.#isMember) return;
+    this.#dispatch({ kind: "view", epoch: status.epoch, members: status.members.map(({ id }) => id), from });
+    this.#settleRunWaiters(status.run.kind);
+    if (!missing || this.#clock.now() - this.#historyAskedAt < historyEvery) return;
+    this.#historyAskedAt = this.#clock.now();
+    this.#peers.send(from, { kind: "history" });
   }
 
   // ---- the state machine and its effects
@@ -481,32 +407,16 @@ export class JobMember {
   #carryOut(effect: Effect): void {
     switch (effect.kind) {
       case "send":
-        this.#send(effect.to, effect.message);
+        this.#peers.send(effect.to, effect.message);
         break;
       case "dial":
-        this.#network.dial(effect.peer, effect.via).then(
-          (link) => {
-            this.#attach(link, []);
-            this.#dispatch({ kind: "dialled", peer: effect.peer, problem: null });
-          },
-          (error: unknown) => {
-            const problem = (error instanceof Error ? error.message : String(error)).slice(0, 500);
-            this.#dispatch({ kind: "dialled", peer: effect.peer, problem });
-          },
-        );
+        void this.#dial(effect.peer, effect.via);
         break;
       case "close":
-        this.#links.get(effect.peer)?.close(effect.reason);
+        this.#peers.link(effect.peer)?.close(effect.reason);
         break;
       case "setTimer":
-        this.#clearTimer(effect.timer);
-        this.#timers.set(
-          effect.timer,
-          this.#clock.setTimeout(() => {
-            this.#timers.delete(effect.timer);
-            this.#dispatch({ kind: "timer", timer: effect.timer });
-          }, effect.milliseconds),
-        );
+        this.#setTimer(effect.timer, effect.milliseconds);
         break;
       case "clearTimer":
         this.#clearTimer(effect.timer);
@@ -523,19 +433,22 @@ export class JobMember {
       case "released":
         this.#released(effect.problem);
         break;
-      case "declined": {
-        this.#notice("warning", effect.sentence);
-        this.#setPhase({ kind: "watching" });
-        const joined = this.#joined;
-        this.#joined = null;
-        joined?.reject(new Error(effect.sentence));
+      case "declined":
+        this.#declined(effect.sentence);
         break;
-      }
       case "notice":
-        this.#notice(effect.level, effect.sentence);
-        this.#toAll({ kind: "notice", level: effect.level, sentence: effect.sentence.slice(0, 500) });
+        this.#tellAll(effect.level, effect.sentence);
         break;
     }
+  }
+
+  #setTimer(timer: TimerName, milliseconds: number): void {
+    this.#clearTimer(timer);
+    const handle = this.#clock.setTimeout(() => {
+      this.#timers.delete(timer);
+      this.#dispatch({ kind: "timer", timer });
+    }, milliseconds);
+    this.#timers.set(timer, handle);
   }
 
   #clearTimer(timer: TimerName): void {
@@ -544,45 +457,59 @@ export class JobMember {
     this.#timers.delete(timer);
   }
 
+  async #dial(peer: MemberId, via: MemberId): Promise<void> {
+    let problem: string | null = null;
+    try {
+      this.#peers.attach(await this.#options.network.dial(peer, via));
+    } catch (error) {
+      problem = sentenceOf(error).slice(0, 500);
+    }
+    this.#dispatch({ kind: "dialled", peer, problem });
+  }
+
   async #hold(epoch: number, boundary: number, reason: string): Promise<void> {
     const trainer = this.#trainer;
     if (trainer === null) return;
-    if (boundary === 0) this.#setRegrouping(reason);
+    if (boundary === 0 && this.#isMember) this.#view.regrouping = reason;
     const standing = await trainer.hold(boundary, reason);
     if (this.#membership.roundEpoch !== epoch) return;
-    this.#setRegrouping(reason);
+    if (this.#isMember) this.#view.regrouping = reason;
     this.#dispatch({ kind: "held", epoch, standing });
   }
 
   async #serve(epoch: number, to: MemberId, what: StateKind): Promise<void> {
-    const link = this.#links.get(to);
+    const link = this.#peers.link(to);
     const trainer = this.#trainer;
     if (link === undefined || trainer === null) return;
     try {
-      const contents = await trainer.pack(what, this.#elapsed);
+      const contents = await trainer.pack(what, this.#view.elapsed.milliseconds);
       if (this.#membership.roundEpoch === epoch) await this.#transfers.send(link, epoch, contents);
     } catch (error) {
-      this.#break(`The training's state couldn't be sent. ${error instanceof Error ? error.message : String(error)}`);
+      this.#break(`The training's state couldn't be sent. ${sentenceOf(error)}`);
     }
+  }
+
+  async #sendHistory(to: MemberId): Promise<void> {
+    const link = this.#peers.link(to);
+    if (link === undefined || this.#trainer === null || !this.#isMember) return;
+    const contents = await this.#trainer.pack("history", this.#view.elapsed.milliseconds);
+    await this.#transfers.send(link, this.#membership.epoch, contents);
   }
 
   #take(from: MemberId, epoch: number, contents: TransferContents): void {
     if (contents.what === "history") {
       if (this.#isMember) return;
       this.#history.take(contents.lossesFrom, contents.losses, contents.validations);
-      this.#changed();
+      this.onChange?.();
       return;
     }
     if (this.#membership.roundEpoch !== epoch || this.#trainer === null) return;
     const problem = this.#trainer.take(contents);
     if (problem !== null) {
-      this.#dropPeer(from, problem);
+      this.#peers.drop(from, problem);
       return;
     }
-    if (contents.what === "training") {
-      this.#elapsedBefore = contents.elapsedMilliseconds;
-      this.#elapsedSince = null;
-    }
+    if (contents.what === "training") this.#view.elapsed.set(contents.elapsedMilliseconds);
     this.#dispatch({ kind: "synced", epoch, committed: contents.committed });
   }
 
@@ -590,64 +517,84 @@ export class JobMember {
     const trainer = this.#trainer;
     if (trainer === null) return;
     const members = generation.members.map(({ id }) => id);
-    const self = this.#network.self;
     this.#ring?.abort("A new ring was formed.");
-    this.#ring =
-      members.length === 1
-        ? null
-        : new Ring({
-            self,
-            members,
-            epoch: generation.epoch,
-            clock: this.#clock,
-            timeoutMilliseconds: this.#options.ringTimeoutMilliseconds ?? ringTimeout,
-            earlyBytes: 16 * this.manifest.elements + 2 ** 20,
-            send: (to, header, payload) => {
-              this.#meter.gradientsSent += payload.length;
-              this.#links.get(to)?.send(header, payload);
-            },
-            drained: (to) => this.#links.get(to)?.drained() ?? Promise.resolve(),
-          });
+    this.#ring = members.length === 1 ? null : this.#makeRing(generation.epoch, members);
     const early = this.#early;
     this.#early = [];
     this.#earlyBytes = 0;
-    this.#board.clear();
-    this.#regroupReason = null;
-    this.#setPhase({ kind: "training" });
-    if (this.#elapsedSince === null && generation.run.kind === "training") this.#elapsedSince = this.#clock.now();
-    if (generation.run.kind !== "training") this.#stopElapsed();
-    trainer.adopt(generation, members.indexOf(self), this.#ring);
+    this.#view.board.clear();
+    this.#view.regrouping = null;
+    this.#view.ownPhase = { kind: "training" };
+    if (generation.run.kind === "training" && !this.#view.finished) this.#view.elapsed.run();
+    else this.#view.elapsed.stop();
+    trainer.adopt(generation, members.indexOf(this.#self), this.#ring);
     for (const { from, frame } of early) this.#onChunk(from, frame);
-    const joined = this.#joined;
+    this.#joined?.resolve();
     this.#joined = null;
-    joined?.resolve();
     this.#settleRunWaiters(generation.run.kind);
-    this.#notice("info", generation.reason);
-    for (const peer of this.#links.keys()) if (!members.includes(peer)) this.#welcome(peer);
-    if (this.#membership.coordinates) this.#broadcastStatus();
+    this.#view.notice("info", generation.reason);
+    for (const peer of this.#peers.ids) if (!members.includes(peer)) this.#welcome(peer);
+    this.#tellStatus();
+  }
+
+  #makeRing(epoch: number, members: readonly MemberId[]): Ring {
+    return new Ring({
+      self: this.#self,
+      members,
+      epoch,
+      clock: this.#clock,
+      timeoutMilliseconds: this.#options.ringTimeoutMilliseconds ?? ringTimeout,
+      earlyBytes: this.#earlyLimit,
+      send: (to, header, payload) => {
+        this.#meter.gradientsSent += payload.length;
+        this.#peers.link(to)?.send(header, payload);
+      },
+      drained: (to) => this.#peers.link(to)?.drained() ?? Promise.resolve(),
+    });
   }
 
   #released(problem: string | null): void {
     this.#ring?.abort("This tab left the ring.");
     this.#ring = null;
     this.#trainer?.stop("This tab left the ring.");
-    this.#regroupReason = null;
-    this.#stopElapsed();
-    if (problem !== null) this.#notice("error", problem);
-    this.#setPhase(problem === null ? { kind: "left" } : { kind: "watching" });
-    const [joined, left] = [this.#joined, this.#left];
-    this.#joined = null;
+    this.#view.regrouping = null;
+    this.#view.elapsed.stop();
+    if (problem !== null) this.#view.notice("error", problem);
+    this.#view.ownPhase = problem === null ? { kind: "left" } : { kind: "watching" };
+    this.#endJoining(problem ?? "This tab left before it was in the ring.");
+    this.#left?.resolve();
     this.#left = null;
-    joined?.reject(new Error(problem ?? "This tab left before it was in the ring."));
-    left?.resolve();
+  }
+
+  #declined(sentence: string): void {
+    this.#view.notice("warning", sentence);
+    this.#view.ownPhase = { kind: "watching" };
+    this.#endJoining(sentence);
+    this.#left?.resolve();
+    this.#left = null;
+  }
+
+  #endJoining(sentence: string): void {
+    this.#joined?.reject(new Error(sentence));
+    this.#joined = null;
   }
 
   /** This tab can't train any more: the others go on without it. */
   #break(sentence: string): void {
     if (this.#closed) return;
-    this.#notice("error", sentence);
+    this.#view.notice("error", sentence);
     this.#dispatch({ kind: "goodbye" });
-    this.#setPhase({ kind: "failed", message: sentence });
+    this.#view.ownPhase = { kind: "failed", message: sentence };
+  }
+
+  /** A watcher that lost its last link has nobody to hear from. */
+  #checkAlone(): void {
+    if (this.#peers.ids.length > 0 || this.#membership.role === "member" || this.#closed) return;
+    const { ownPhase, run, finished } = this.#view;
+    if (ownPhase.kind === "failed" || ownPhase.kind === "preparing" || run?.kind === "stopped" || finished) return;
+    const message = "Nobody runs this job any more, as far as this tab can tell.";
+    this.#view.ownPhase = { kind: "failed", message };
+    this.#endJoining(message);
   }
 
   // ---- preparing and training
@@ -655,28 +602,32 @@ export class JobMember {
   async #prepare(begins: boolean): Promise<void> {
     const before = this.#trainer;
     try {
-      if (this.#replica === null) {
-        this.#setPhase({ kind: "preparing", what: "the model", loaded: 0, total: 0 });
-        const replica = await this.#options.makeReplica(this.manifest, (what, loaded, total) =>
-          this.#setPhase({ kind: "preparing", what, loaded, total }),
-        );
-        this.#mustBeOpen();
-        this.#replica = replica;
-        void replica.lost.then((sentence) => {
-          if (this.#replica !== replica) return;
-          this.#replica = null;
-          if (!this.#closed) this.#break(`The GPU was lost. ${sentence}`);
-        });
-      }
+      this.#replica ??= await this.#loadReplica();
+      const replica = this.#replica;
       // What a training before still has on the GPU's queue must be over.
       await before?.idle();
       this.#mustBeOpen();
-      this.#trainer = this.#makeTrainer(this.#replica, begins);
+      this.#trainer = this.#makeTrainer(replica, begins);
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
-      this.#setPhase({ kind: "failed", message });
+      this.#view.ownPhase = { kind: "failed", message: sentenceOf(error) };
       throw error;
     }
+  }
+
+  async #loadReplica(): Promise<Replica> {
+    const onProgress: OnProgress = (what, loaded, total) => {
+      this.#view.ownPhase = { kind: "preparing", what, loaded, total };
+    };
+    onProgress("the model", 0, 0);
+    const replica = await this.#options.makeReplica(this.manifest, onProgress);
+    void replica.lost.then((sentence) => {
+      if (this.#replica !== replica) return;
+      this.#replica = null;
+      this.#break(`The GPU was lost. ${sentence}`);
+    });
+    if (this.#closed) replica.destroy();
+    this.#mustBeOpen();
+    return replica;
   }
 
   #makeTrainer(replica: Replica, begins: boolean): Trainer {
@@ -689,23 +640,22 @@ export class JobMember {
       audit: this.#audit,
       sha256: this.#sha256,
       onCommitted: (step) => {
-        if (step >= this.manifest.spec.steps) this.#stopElapsed();
+        if (step >= this.manifest.spec.steps) this.#view.elapsed.stop();
         this.#dispatch({ kind: "committed", step });
       },
       onFailed: (epoch, sentence) => {
-        this.#setRegrouping(sentence);
+        this.#view.regrouping = sentence;
         this.#dispatch({ kind: "failed", epoch, sentence });
       },
       onBroken: (sentence) => this.#break(sentence),
       onSkipped: (inARow) => {
         if (inARow % skipsUntilPause !== 0 || !this.#membership.coordinates) return;
         const reason = `The gradients of ${inARow} steps in a row weren't finite numbers; a smaller learning rate may help.`;
-        this.#toAll({ kind: "notice", level: "error", sentence: reason });
-        this.#notice("error", reason);
+        this.#tellAll("error", reason);
         this.#dispatch({ kind: "command", run: { kind: "paused", by: this.#name, reason, until: 0 } });
       },
       onHashed: (step, hash) => {
-        if (this.#membership.coordinates) this.#compareWeights(step, this.#network.self, hash);
+        if (this.#membership.coordinates) this.#compareWeights(step, this.#self, hash);
         else this.#sendTelemetry({ step, hash });
       },
     });
@@ -713,8 +663,9 @@ export class JobMember {
 
   #command(run: RunState): Promise<void> {
     this.#mustBeOpen();
-    if (this.#run?.kind === run.kind && this.#membership.roundEpoch === null) return Promise.resolve();
-    if (this.#run?.kind === "stopped") return Promise.reject(new Error(`The job was stopped by ${this.#run.by}.`));
+    const now = this.#view.run;
+    if (now?.kind === run.kind && this.#membership.roundEpoch === null) return Promise.resolve();
+    if (now?.kind === "stopped") return Promise.reject(new Error(`The job was stopped by ${now.by}.`));
     const done = deferred<void>();
     const timer = this.#clock.setTimeout(() => {
       this.#runWaiters = this.#runWaiters.filter((waiter) => waiter.done !== done);
@@ -734,38 +685,45 @@ export class JobMember {
   }
 
   #compareWeights(step: number, member: MemberId, hash: string): void {
-    const generation = this.#membership.generation;
-    if (!this.#membership.coordinates || generation === null) return;
+    const { generation, coordinates } = this.#membership;
+    if (!coordinates || generation === null) return;
     const members = generation.members.map(({ id }) => id);
-    const others = this.#board.compareWeights(step, member, hash, members);
+    const others = this.#view.board.compareWeights(step, member, hash, members);
     if (others === null) return;
     const names = others.map((id) => this.#nameOf(id)).join(", ");
-    const sentence = `After ${step} steps the weights of ${names} differ from those of ${this.#nameOf(members[0]!)}: the replicas have drifted apart, and their tabs should leave and join again.`;
-    this.#notice("error", sentence);
-    this.#toAll({ kind: "notice", level: "error", sentence: sentence.slice(0, 500) });
+    this.#tellAll(
+      "error",
+      `After ${step} steps the weights of ${names} differ from those of ${this.#nameOf(members[0]!)}: the replicas have drifted apart, and their tabs should leave and join again.`,
+    );
   }
 
-  // ---- telling and being told
+  // ---- telling
 
   #tick(): void {
     if (this.#closed) return;
-    this.#statusTimer = this.#clock.setTimeout(() => this.#tick(), statusEvery);
+    this.#tickTimer = this.#clock.setTimeout(() => this.#tick(), statusEvery);
     if (this.#clock.now() >= this.#nextRates) {
       this.#nextRates = this.#clock.now() + ratesEvery;
       this.#meter.measure();
     }
-    if (this.#membership.coordinates) {
-      this.#broadcastStatus();
-      this.#considerRebalance();
-    } else if (this.#isMember) this.#sendTelemetry(null);
-    this.#changed();
+    if (this.#membership.coordinates) this.#considerRebalance();
+    else if (this.#isMember) this.#sendTelemetry(null);
+    this.#tellStatus();
+    this.onChange?.();
+  }
+
+  /** The coordinator's word to everyone. */
+  #tellStatus(): void {
+    if (!this.#membership.coordinates) return;
+    const status = this.#view.tell();
+    if (status !== null) this.#peers.toAll(status);
   }
 
   #sendTelemetry(weights: { readonly step: number; readonly hash: string } | null): void {
     const leader = this.#membership.leader;
     const trainer = this.#trainer;
     if (leader === null || trainer === null) return;
-    this.#send(leader, {
+    this.#peers.send(leader, {
       kind: "telemetry",
       // The median of fewer steps is no measure.
       samplesPerSecond: trainer.speedSteps >= rebalanceAfter ? trainer.samplesPerSecond : 0,
@@ -777,251 +735,43 @@ export class JobMember {
     });
   }
 
-  #broadcastStatus(): void {
-    const generation = this.#membership.generation;
-    const trainer = this.#trainer;
-    if (generation === null || trainer === null) return;
-    const { losses, validations } = this.#history;
-    const from = Math.min(this.#lossesTold, losses.length);
-    const told = losses.slice(from, from + maxLossesInStatus);
-    this.#lossesTold = from + told.length;
-    const members = this.#memberViews().filter(({ rank }) => rank !== null);
-    const status: Status = {
-      kind: "status",
-      epoch: generation.epoch,
-      step: trainer.committed,
-      run: generation.run,
-      finished: trainer.finished,
-      lossesFrom: from,
-      losses: told,
-      validations: validations.slice(-50),
-      members: members.map(({ id, name, gpu, share, samples, bytesInPerSecond, bytesOutPerSecond }) => ({
-        id,
-        name,
-        gpu,
-        share,
-        samples,
-        bytesInPerSecond,
-        bytesOutPerSecond,
-      })),
-      joining: this.#membership.joining,
-      watchers: this.#watchers,
-      samplesPerSecond: this.#samplesPerSecond,
-      timing: trainer.timing,
-      elapsedMilliseconds: this.#elapsed,
-      remainingMilliseconds: this.#remaining,
-    };
-    this.#toAll(status);
-  }
-
-  #onStatus(from: MemberId, status: Status): void {
-    if (status.epoch < this.#membership.epoch && !this.#isMember) return;
-    this.#board.status = status;
-    if (this.#isMember) {
-      this.#lossesTold = status.lossesFrom + status.losses.length;
-      return;
-    }
-    this.#dispatch({ kind: "view", epoch: status.epoch, members: status.members.map(({ id }) => id), from });
-    this.#settleRunWaiters(status.run.kind);
-    this.#elapsedBefore = status.elapsedMilliseconds;
-    const known = this.#history.losses.length;
-    const now = this.#clock.now();
-    if (status.lossesFrom <= known) this.#history.take(status.lossesFrom, status.losses, status.validations);
-    else if (now - this.#historyAskedAt > 3_000) {
-      this.#historyAskedAt = now;
-      this.#send(from, { kind: "history", from: known });
-    }
-  }
-
-  async #sendHistory(to: MemberId): Promise<void> {
-    const link = this.#links.get(to);
-    if (link === undefined || this.#trainer === null || !this.#isMember) return;
-    await this.#transfers.send(link, this.#membership.epoch, await this.#trainer.pack("history", this.#elapsed));
-  }
-
+  /** Tells one who isn't in the ring what the job is and who is. */
   #welcome(to: MemberId): void {
-    const generation = this.#membership.generation;
+    const { generation } = this.#membership;
     if (generation === null) return;
     const members = generation.members.map(({ id }) => id);
-    this.#send(to, { kind: "welcome", manifest: this.manifest, epoch: generation.epoch, members });
+    this.#peers.send(to, { kind: "welcome", manifest: this.manifest, epoch: generation.epoch, members });
+  }
+
+  /** Says something to the person at every tab. */
+  #tellAll(level: Notice["kind"], sentence: string): void {
+    this.#view.notice(level, sentence);
+    this.#peers.toAll({ kind: "notice", level, sentence: sentence.slice(0, 500) });
   }
 
   /** Asks for new shares when the speeds measured promise a faster step. */
   #considerRebalance(): void {
-    const generation = this.#membership.generation;
+    const { generation, roundEpoch } = this.#membership;
     const trainer = this.#trainer;
-    if (generation === null || trainer === null || this.#membership.roundEpoch !== null) return;
-    if (generation.members.length < 2 || trainer.speedSteps < rebalanceAfter || trainer.finished) return;
+    if (generation === null || trainer === null || roundEpoch !== null || generation.members.length < 2) return;
+    if (trainer.speedSteps < rebalanceAfter || trainer.finished) return;
     if (trainer.committed < generation.startStep + rebalanceAfter) return;
     const speeds = generation.members.map(({ id }) =>
-      id === this.#network.self ? trainer.samplesPerSecond : (this.#board.of(id)?.samplesPerSecond ?? 0),
+      id === this.#self ? trainer.samplesPerSecond : (this.#view.board.of(id)?.samplesPerSecond ?? 0),
     );
-    if (speeds.some((speed) => !(speed > 0))) return;
-    const slowest = (counts: readonly number[]) => Math.max(...counts.map((count, rank) => count / speeds[rank]!));
-    const now = slowest(generation.members.map(({ count }) => count));
-    const then = slowest(shareOut(this.manifest.spec.batch, speeds).map(({ count }) => count));
-    if (then < now * (1 - rebalanceGain)) this.#dispatch({ kind: "rebalance" });
+    const counts = generation.members.map(({ count }) => count);
+    if (gainOfSharing(counts, speeds) > rebalanceGain) this.#dispatch({ kind: "rebalance" });
   }
-
-  #toAll(message: ControlMessage): void {
-    for (const peer of this.#links.keys()) this.#send(peer, message);
-  }
-
-  #notice(kind: Notice["kind"], text: string): void {
-    this.#notices = [...this.#notices, { at: Date.now(), kind, text }].slice(-noticesKept);
-    this.#changed();
-  }
-
-  /** A watcher that lost its last link has nobody to hear from. */
-  #checkAlone(): void {
-    if (this.#links.size > 0 || this.#membership.role === "member" || this.#closed) return;
-    if (this.#phase.kind === "failed" || this.#phase.kind === "preparing" || this.#run?.kind === "stopped") return;
-    if (this.#board.status?.finished || this.#trainer?.finished) return;
-    this.#setPhase({ kind: "failed", message: "Nobody runs this job any more, as far as this tab can tell." });
-    this.#joined?.reject(new Error("Nobody runs this job any more, as far as this tab can tell."));
-    this.#joined = null;
-  }
-
-  // ---- what there is to show
 
   get #isMember(): boolean {
     return this.#membership.role === "member";
   }
   get #name(): string {
-    return this.#options.name.slice(0, 64);
-  }
-  get #rank(): number | null {
-    const rank = this.#membership.generation?.members.findIndex(({ id }) => id === this.#network.self) ?? -1;
-    return rank < 0 ? null : rank;
-  }
-  get #run(): RunState | null {
-    return this.#membership.generation?.run ?? this.#board.status?.run ?? null;
-  }
-  get #step(): number {
-    if (this.#isMember && this.#trainer !== null) return Math.max(0, this.#trainer.committed);
-    return Math.max(this.#board.status?.step ?? 0, this.#trainer?.committed ?? 0);
-  }
-  get #watchers(): number {
-    const generation = this.#membership.generation;
-    if (generation === null) return this.#board.status?.watchers ?? 0;
-    const members = new Set(generation.members.map(({ id }) => id));
-    return [...this.#links.keys()].filter((peer) => !members.has(peer)).length;
-  }
-  get #samplesPerSecond(): number {
-    if (!this.#isMember || this.#trainer === null) return this.#board.status?.samplesPerSecond ?? 0;
-    const { total } = this.#trainer.timing;
-    return total > 0 ? (1000 * this.manifest.spec.batch) / total : 0;
-  }
-  get #elapsed(): number {
-    return this.#elapsedBefore + (this.#elapsedSince === null ? 0 : this.#clock.now() - this.#elapsedSince);
-  }
-  get #remaining(): number | null {
-    if (!this.#isMember || this.#trainer === null) return this.#board.status?.remainingMilliseconds ?? null;
-    const { total } = this.#trainer.timing;
-    return total > 0 ? total * (this.manifest.spec.steps - this.#step) : null;
-  }
-
-  #stopElapsed(): void {
-    this.#elapsedBefore = this.#elapsed;
-    this.#elapsedSince = null;
-  }
-
-  #setRegrouping(reason: string): void {
-    if (this.#regroupReason === reason || !this.#isMember) return;
-    this.#regroupReason = reason;
-    this.#changed();
-  }
-
-  #setPhase(phase: JobPhase): void {
-    this.#phase = phase;
-    this.#changed();
-  }
-
-  #changed(): void {
-    this.onChange?.();
-  }
-
-  #currentPhase(): JobPhase {
-    const own = this.#phase;
-    const run = this.#run;
-    const finished = this.#isMember ? this.#trainer?.finished : this.#board.status?.finished;
-    switch (own.kind) {
-      case "training":
-        if (run?.kind === "stopped") return { kind: "stopped", by: run.by };
-        if (finished) return { kind: "finished" };
-        if (this.#regroupReason !== null) return { kind: "regrouping", reason: this.#regroupReason };
-        if (run?.kind === "paused") return { kind: "paused", by: run.by, reason: run.reason };
-        return own;
-      case "watching":
-        if (run?.kind === "stopped") return { kind: "stopped", by: run.by };
-        return finished ? { kind: "finished" } : own;
-      case "connecting":
-      case "preparing":
-      case "joining":
-      case "regrouping":
-      case "paused":
-      case "finished":
-      case "stopped":
-      case "left":
-      case "failed":
-        return own;
-    }
-  }
-
-  #memberViews(): MemberView[] {
-    const { generation } = this.#membership;
-    const self = this.#network.self;
-    const status = this.#board.status;
-    const { batch } = this.manifest.spec;
-    const ranked =
-      generation !== null
-        ? generation.members.map(({ id, count }) => ({ id, share: count / batch }))
-        : (status?.members ?? []).filter(({ id }) => id !== self);
-    const paused = this.#run?.kind === "paused";
-    const views = ranked.map(({ id, share }, rank): MemberView => {
-      const lost = generation !== null && id !== self && !this.#links.has(id);
-      const told = this.#board.of(id);
-      return {
-        id,
-        ...this.#person(id),
-        rank,
-        state: lost ? "lost" : paused ? "paused" : "training",
-        self: id === self,
-        coordinator: rank === 0,
-        share,
-        samples: id === self ? this.#audit.samples : (told?.samples ?? 0),
-        bytesInPerSecond: id === self ? this.#meter.inPerSecond : (told?.bytesInPerSecond ?? 0),
-        bytesOutPerSecond: id === self ? this.#meter.outPerSecond : (told?.bytesOutPerSecond ?? 0),
-      };
-    });
-    const joining = new Set(generation !== null ? this.#membership.joining : (status?.joining ?? []));
-    if (this.#membership.role === "joining") joining.add(self);
-    for (const id of joining) {
-      if (ranked.some((member) => member.id === id)) continue;
-      views.push({
-        id,
-        ...this.#person(id),
-        rank: null,
-        state: "joining",
-        self: id === self,
-        coordinator: false,
-        share: 0,
-        samples: 0,
-        bytesInPerSecond: 0,
-        bytesOutPerSecond: 0,
-      });
-    }
-    return views;
-  }
-
-  #person(id: MemberId): Person {
-    if (id === this.#network.self) return { name: this.#name, gpu: this.#options.gpu };
-    const known = this.#people.get(id) ?? this.#board.status?.members.find((member) => member.id === id);
-    return { name: known?.name ?? shortId(id), gpu: known?.gpu ?? nobody };
+    return this.#peers.self.name;
   }
 
   #nameOf(id: MemberId): string {
-    return this.#person(id).name || shortId(id);
+    return this.#peers.person(id).name;
   }
 
   #mustBeOpen(): void {
@@ -1035,7 +785,6 @@ export class JobMember {
   }
 }
 
-function sendControl(link: Link, epoch: number, message: ControlMessage): void {
-  const header: FrameHeader = { kind: "control", epoch, step: 0, channel: 0, offset: 0 };
-  link.send(header, encodeMessage(message));
+function sentenceOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

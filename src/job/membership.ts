@@ -70,6 +70,10 @@ export class Membership {
   get epoch(): number {
     return Math.max(this.#promised, this.#view.epoch);
   }
+  /** The epoch of the ring that a watcher knows of. */
+  get viewEpoch(): number {
+    return this.#view.epoch;
+  }
   /** The epoch of the round that this member prepared for; null when none is under way. */
   get roundEpoch(): number | null {
     return this.#following?.epoch ?? null;
@@ -300,8 +304,8 @@ export class Membership {
       this.#send(from, { kind: "stale", epoch: this.#promised });
       return;
     }
-    if (this.#role === "watching") {
-      // Left meanwhile, or gave up joining.
+    if (this.#role === "watching" || (this.#role === "member" && !this.#roster.includes(from))) {
+      // Left meanwhile, gave up joining, or was taken into another ring.
       this.#send(from, { kind: "goodbye" });
       return;
     }
@@ -310,6 +314,9 @@ export class Membership {
       this.#send(from, { kind: "outranked", epoch: this.#promised, coordinator: above });
       return;
     }
+    // One that joins can be asked by the rings that a split left behind: the others needn't wait for it.
+    const before = this.#following?.coordinator;
+    if (this.#role === "joining" && before !== undefined && before !== from) this.#send(before, { kind: "goodbye" });
     if (!own) {
       this.#coordinator.abandon();
       this.#setTimer("follow");
@@ -326,8 +333,7 @@ export class Membership {
   /** Someone alive who comes before `candidate` as coordinator. */
   #outranking(candidate: MemberId): MemberId | undefined {
     if (this.#role !== "member") return undefined;
-    const rank = this.#roster.indexOf(candidate);
-    return this.#roster.find((id, other) => id !== candidate && this.#alive(id) && (rank < 0 || other < rank));
+    return this.#roster.slice(0, this.#roster.indexOf(candidate)).find((id) => this.#alive(id));
   }
 
   #adopt(generation: Generation): void {
@@ -374,6 +380,10 @@ export class Membership {
       if (this.#role === "joining") this.#askToJoin();
       return;
     }
+    if (peer === this.#awaiting) {
+      this.#succeed(reason);
+      return;
+    }
     if (this.coordinates && (this.#following === null || this.#following.coordinator === this.#self)) {
       this.#coordinator.lost(peer, reason);
       return;
@@ -384,7 +394,7 @@ export class Membership {
     }
     if (!this.#roster.includes(peer)) return;
     const leader = this.#following?.coordinator ?? this.leader;
-    if (peer === leader || peer === this.#awaiting) this.#succeed(reason);
+    if (peer === leader) this.#succeed(reason);
     // In a round the coordinator learns it from the reports, or after it from whom misses the link.
     else if (this.#following === null) this.#trouble(peer, reason);
   }
@@ -431,7 +441,7 @@ export class Membership {
 
   /** Others are linked to a coordinator that this member has lost, or knows as gone. */
   #onOutranked(from: MemberId, coordinator: MemberId): void {
-    if (this.#role !== "member" || coordinator === this.#self) return;
+    if (this.#role !== "member" || coordinator === this.#self || !this.#roster.includes(coordinator)) return;
     this.#coordinator.abandon();
     this.#following = null;
     this.#await(coordinator);
@@ -509,7 +519,8 @@ export class Membership {
   }
 
   #stepDown(problem: string | null): void {
-    this.#view = { epoch: this.#promised, members: this.#roster.filter((id) => id !== this.#self) };
+    if (this.#generation !== null)
+      this.#view = { epoch: this.#generation.epoch, members: this.#roster.filter((id) => id !== this.#self) };
     this.#role = "watching";
     this.#generation = null;
     this.#roster = [];

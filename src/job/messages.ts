@@ -153,8 +153,8 @@ const fieldsOf = {
     elapsedMilliseconds: amount,
     remainingMilliseconds: nullable(amount),
   },
-  /** A watcher asks for the losses from `from` on. */
-  history: { from: step },
+  /** A watcher asks for the curves from the beginning. */
+  history: {},
   /** Something that every person should know. */
   notice: { level: oneOf("info", "warning", "error"), sentence },
 } as const;

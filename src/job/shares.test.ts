@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { seededRandom } from "../base/seededRandom";
-import { microBatchSizes, shareOut, splitIntoMicroBatches } from "./shares";
+import { gainOfSharing, microBatchSizes, shareOut, splitIntoMicroBatches } from "./shares";
 
 describe("shareOut", () => {
   it("covers the whole without gaps or overlaps for any weights", () => {
@@ -78,5 +78,14 @@ describe("splitIntoMicroBatches", () => {
       { size: 64, rows: 64 },
       { size: 32, rows: 24 },
     ]);
+  });
+});
+
+describe("gainOfSharing", () => {
+  it("is what the slowest member would save", () => {
+    // 128 samples at 100/s take 1.28 s; 192 at 300/s and 64 at 100/s take 0.64 s.
+    expect(gainOfSharing([128, 128], [300, 100])).toBe(0.5);
+    expect(gainOfSharing([192, 64], [300, 100])).toBe(0);
+    expect(gainOfSharing([128, 128], [300, 0])).toBe(0);
   });
 });

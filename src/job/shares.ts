@@ -58,6 +58,18 @@ function apportion(units: number, weights: readonly number[]): number[] {
   return counts;
 }
 
+/**
+ * By which part a step would get faster if the shares followed the speeds; 0 where a speed isn't known.
+ * @param counts the shares as they are.
+ * @param speeds of the same members, in samples per second; 0 for unknown.
+ */
+export function gainOfSharing(counts: readonly number[], speeds: readonly number[]): number {
+  if (speeds.some((speed) => !(speed > 0))) return 0;
+  const slowest = (shares: readonly number[]) => Math.max(...shares.map((count, rank) => count / speeds[rank]!));
+  const whole = counts.reduce((sum, count) => sum + count, 0);
+  return 1 - slowest(shareOut(whole, speeds).map(({ count }) => count)) / slowest(counts);
+}
+
 /** A run of a plan for `size` rows of which the first `rows` are real and the others masked. */
 export interface MicroBatch {
   readonly size: number;

@@ -1,9 +1,9 @@
 import type { Clock } from "../base/clock";
 import { type Deferred, deferred } from "../base/deferred";
 import type { Ring } from "../distributed/ring";
-import type { Work } from "../distributed/work";
 import { OffloadedOptimizer } from "../optim/offloaded";
 import type { AuditEntry, AuditLog } from "./auditLog";
+import { allFinite, type GradientSlot, makeSlot, reduceAll } from "./gradientSlot";
 import type { History } from "./history";
 import { RunningMedian } from "./medians";
 import type { Standing } from "./membershipEvents";
@@ -15,8 +15,6 @@ import type { StepTiming } from "./snapshot";
 import type { Manifest } from "./spec";
 import type { TransferContents } from "./stateTransfer";
 
-/** Float32 elements of a bucket: 1 MiB, so that several are on the wire at once. */
-const bucketLength = 262_144;
 /** Steps of a lone member on their way through its GPU. */
 const localStepsInFlight = 4;
 /** Weights are compared among the members after every so many steps, and at the end. */
@@ -42,15 +40,6 @@ export interface TrainerOptions {
   /** So many steps in a row were skipped because of gradients that aren't finite. */
   readonly onSkipped: (inARow: number) => void;
   readonly onHashed: (step: number, hash: string) => void;
-}
-
-/** The gradients of one step, and what they are cut into for the ring. */
-interface Slot {
-  readonly values: Float32Array<ArrayBuffer>;
-  /** In reverse order, as a backward pass finishes them. */
-  readonly buckets: readonly Float32Array<ArrayBuffer>[];
-  /** The step whose reduced gradients these are; -1 while they aren't. */
-  reducedStep: number;
 }
 
 /** A generation as it runs here. */
@@ -87,7 +76,7 @@ export class Trainer {
   readonly #history: History;
   readonly #weights: Float32Array<ArrayBuffer>;
   readonly #optimizer: OffloadedOptimizer;
-  readonly #slots: [Slot, Slot];
+  readonly #slots: [GradientSlot, GradientSlot];
   /** This member's own gradients, kept apart so that a step can be retried. */
   readonly #own: Float32Array<ArrayBuffer>;
   #ownOf: (AuditEntry & { readonly share: Share }) | null = null;
@@ -402,7 +391,7 @@ export class Trainer {
   }
 
   /** Applies the reduced gradients of `step`: from here on it is committed. */
-  #commit(slot: Slot, step: number, members: number, milliseconds: number | null): void {
+  #commit(slot: GradientSlot, step: number, members: number, milliseconds: number | null): void {
     const { spec } = this.#options.manifest;
     const finite = allFinite(slot.values);
     if (finite) this.#optimizer.step(this.#weights, slot.values, spec.optimizer.learningRate);
@@ -542,30 +531,4 @@ export class Trainer {
     await this.#drainLocalSteps();
     for (let errand = this.#errands.shift(); errand !== undefined; errand = this.#errands.shift()) await errand();
   }
-}
-
-function makeSlot(values: Float32Array<ArrayBuffer>): Slot {
-  const buckets: Float32Array<ArrayBuffer>[] = [];
-  for (let end = values.length; end > 0; end -= bucketLength)
-    buckets.push(values.subarray(Math.max(0, end - bucketLength), end));
-  return { values, buckets, reducedStep: -1 };
-}
-
-/** Waits for all, so that the data is free when this throws, and aborts the others when one fails. */
-async function reduceAll(ring: Ring, works: readonly Work[]): Promise<void> {
-  const outcomes = works.map((work) =>
-    work.wait().catch((error: unknown) => {
-      ring.abort(error instanceof Error ? error.message : String(error));
-    }),
-  );
-  await Promise.all(outcomes);
-  const failed = works.find(({ exception }) => exception !== null);
-  if (failed?.exception) throw failed.exception;
-}
-
-/** x - x is 0 for finite numbers and NaN for all others. */
-function allFinite(values: Float32Array): boolean {
-  let sum = 0;
-  for (let index = 0; index < values.length; index += 1) sum += values[index]! - values[index]!;
-  return sum === 0;
 }

@@ -1,9 +1,11 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { FrameHeader } from "../transport/link";
 import { JobMember } from "./jobMember";
 import { encodeMessage } from "./messages";
 import { expectGoodEnd, expectSameCurve, loneCurve } from "./testing/checks";
 import { Simulation, type Tab } from "./testing/simulation";
+
+vi.setConfig({ testTimeout: 60_000 });
 
 const control: FrameHeader = { kind: "control", epoch: 1, step: 0, channel: 0, offset: 0 };
 const noticesOf = (tab: Tab) =>
@@ -261,6 +263,7 @@ describe("a job's members", () => {
       network: stranger,
       firstLink,
       manifestHash: new Uint8Array(32),
+      sha256: async () => "ab".repeat(32),
       name: "stranger",
       gpu: { vendor: "", architecture: "", description: "" },
       clock: simulation.clock,
