@@ -1,12 +1,13 @@
 import type { Attributes } from "./graph";
 import type { Operator } from "./operators/table";
-import { Recording } from "./recording";
-import { describeShape } from "./shape";
+import { Recording, type ScalarResult } from "./recording";
+import { describeShape, sizeOf } from "./shape";
 import { newStorage, type Storage } from "./storage";
 import { type Source, Tensor } from "./tensor";
 
 let recording = new Recording();
 let gradientsEnabled = true;
+let scalarsSurvive = true;
 let beforeRecording: (() => void) | null = null;
 
 export const currentRecording = (): Recording => recording;
@@ -19,7 +20,7 @@ export function setBeforeRecording(run: (() => void) | null): void {
 /** Closes the current recording and starts the next. */
 export function takeRecording(): Recording {
   const taken = recording;
-  taken.flushed = true;
+  taken.close();
   recording = new Recording();
   return taken;
 }
@@ -42,6 +43,17 @@ export function withGradients<T>(enabled: boolean, body: () => T): T {
   }
 }
 
+/** Runs `body`, whose results of one element nobody gets to see: they don't survive. */
+export function withoutScalars<T>(body: () => T): T {
+  const before = scalarsSurvive;
+  scalarsSurvive = false;
+  try {
+    return body();
+  } finally {
+    scalarsSurvive = before;
+  }
+}
+
 export const areGradientsEnabled = (): boolean => gradientsEnabled;
 
 /** Records one operation. */
@@ -58,6 +70,7 @@ export function apply<A extends Attributes>(
   const nodes = inputs.map(nodeOf);
   const index = recording.graph.add({ op: operator.name, inputs: nodes, attributes, scalars, shape, dtype });
   if (operator.effect) recording.changed.add(nodes[0]!);
+  else if (scalarsSurvive && sizeOf(shape) === 1) recording.survive(index, operator.isView ? nodes[0]! : null);
   const source: Source = { kind: "node", recording, index, storage: null };
   const differentiable =
     gradientsEnabled &&
@@ -74,13 +87,16 @@ export function nodeOf(tensor: Tensor): number {
   switch (source.kind) {
     case "storage":
       return recording.leaf(source.storage, shape, dtype);
-    case "node":
+    case "node": {
       if (source.recording === recording) return source.index;
       if (source.storage) return recording.leaf(source.storage, shape, dtype);
+      const scalar = scalarOf(tensor);
+      if (scalar) return recording.scalarLeaf(scalar, shape, dtype);
       throw new Error(
         `The tensor ${tensor} that ${source.recording.graph.nodes[source.index]!.op} made did not survive the flush. ` +
           "Before values are read or flush() is called, call keep() on it, or backward() if it is for gradients; or read its own value.",
       );
+    }
     case "recipe": {
       if (source.at?.recording === recording) return source.at.index;
       const { operator, attributes, scalars } = source;
@@ -91,6 +107,11 @@ export function nodeOf(tensor: Tensor): number {
   }
 }
 
+/** The result of one element that a tensor is, where it has no memory but the ring's. */
+export function scalarOf({ source }: Tensor): ScalarResult | null {
+  return source.kind === "node" && !source.storage ? source.recording.scalar(source.index) : null;
+}
+
 /** Gives a tensor memory that outlives the flush, and returns it. */
 export function storageOf(tensor: Tensor): Storage {
   const { source } = tensor;
@@ -99,7 +120,7 @@ export function storageOf(tensor: Tensor): Storage {
   const index = nodeOf(tensor);
   const storage = newStorage(tensor.numel, `a tensor of shape ${describeShape(tensor.shape)}`);
   recording.output(index, storage);
-  if (source.kind === "node") source.storage = storage;
+  if (source.kind === "node" && source.recording === recording) source.storage = storage;
   else tensor.source = { kind: "node", recording, index, storage };
   return storage;
 }

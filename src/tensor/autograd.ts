@@ -1,4 +1,4 @@
-import { versionOf, withGradients } from "./apply";
+import { currentRecording, versionOf, withGradients, withoutScalars } from "./apply";
 import { add, ones } from "./functions";
 import { accumulate_, copy_ } from "./operators/inPlace";
 import { describeShape, OperatorError, sameShape, sizeOf } from "./shape";
@@ -43,8 +43,14 @@ export function grad(
   return withGradients(createGraph, () => {
     const seeds = roots.map((root, i) => gradOutputs?.[i] ?? seedOf(root, "grad"));
     const totals = propagate(roots, seeds, () => {}, new Set(wanted));
-    return wanted.map((input) => totals.get(input) ?? null);
+    return wanted.map((input) => surviving(totals.get(input) ?? null));
   });
+}
+
+/** What a pass computes on the way is seen by nobody, but its results may be of one element, as those of any operator. */
+function surviving(result: Tensor | null): Tensor | null {
+  if (result?.source.kind === "node" && result.numel === 1) currentRecording().survive(result.source.index);
+  return result;
 }
 
 function seedOf(root: Tensor, operator: string): Tensor {
@@ -96,7 +102,7 @@ function propagate(
         );
     const needs = inputs.map((input) => input.requiresGrad);
     const context = { inputs, output: tensor, gradient: total, attributes, scalars, needs };
-    const gradients = operator.backward!(context);
+    const gradients = withoutScalars(() => operator.backward!(context));
     for (const [i, input] of inputs.entries()) {
       const gradient = gradients[i];
       if (gradient && input.requiresGrad) addInto(totals, input, gradient);
@@ -107,7 +113,7 @@ function propagate(
 
 function addInto(totals: Map<Tensor, Tensor>, tensor: Tensor, gradient: Tensor): void {
   const before = totals.get(tensor);
-  totals.set(tensor, before ? add(before, gradient) : gradient);
+  totals.set(tensor, before ? withoutScalars(() => add(before, gradient)) : gradient);
 }
 
 /** Every tensor that requires a gradient and that the roots were made from, latest first. */

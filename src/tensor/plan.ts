@@ -1,6 +1,6 @@
 import { type BufferSlice, type Device, type Grid, type Kernel, uniformBlockBytes } from "../gpu";
-import type { DType } from "./dtype";
-import type { Recording } from "./recording";
+import { bytesPerElement, type DType } from "./dtype";
+import { type Recording, scalarOffset, scalarSlots } from "./recording";
 import type { Scratch, Workspace } from "./workspace";
 
 /** Where a binding's buffer comes from: scratch memory is fixed, leaves and outputs come with each recording. */
@@ -8,7 +8,7 @@ export type Place =
   | { readonly kind: "scratch"; readonly slice: BufferSlice }
   | { readonly kind: "leaf" | "output"; readonly node: number };
 
-/** A part of a place, in bytes; `size` null is up to the end. */
+/** A place from an offset in bytes up to its end. */
 export interface PlacedBinding {
   readonly place: Place;
   readonly offset: number;
@@ -40,6 +40,10 @@ export class Plan {
     readonly steps: readonly Step[],
     private readonly scratches: readonly Scratch[],
     private readonly workspace: Workspace,
+    /** Where the recording's scalars from the ring are taken. */
+    private readonly scalarInputs: readonly { readonly node: number; readonly target: PlacedBinding }[],
+    /** The results of one element that go to the ring, in the recording's order. */
+    private readonly scalarOutputs: readonly PlacedBinding[],
   ) {}
 
   /** Resolves when all its kernels are compiled; null when they are. */
@@ -48,23 +52,28 @@ export class Plan {
     return pending.length > 0 ? Promise.all(pending) : null;
   }
 
-  /** Records the steps with a recording's leaves, outputs and scalars. */
-  replay(device: Device, recording: Recording): void {
+  /** Records the steps with a recording's leaves, outputs and scalars. `ring`: the device's results of one element. */
+  replay(device: Device, recording: Recording, ring: GPUBuffer): void {
+    const { recorder } = device;
     const { nodes } = recording.graph;
     const storageSlices = new Map<number, BufferSlice>();
     for (const [node, storage] of recording.leaves) storageSlices.set(node, storage.slice(device));
     for (const [node, storage] of recording.outputs) storageSlices.set(node, storage.slice(device));
+    for (const { node, target } of this.scalarInputs) {
+      const { buffer, offset } = sliceOf(target, storageSlices);
+      recorder.copy(ring, scalarOffset(recording.scalarLeaves.get(node)!, device), buffer.gpu, offset, bytesPerElement);
+    }
     for (const step of this.steps) {
       for (const { word, node, index, dtype } of step.patches)
         step.uniforms[word] = encodeWord(nodes[node]!.scalars[index]!, dtype);
-      device.recorder.dispatch(
-        step.kernel,
-        bindGroupOf(device, step, storageSlices),
-        step.uniforms,
-        step.grid,
-        step.work,
-      );
+      recorder.dispatch(step.kernel, bindGroupOf(device, step, storageSlices), step.uniforms, step.grid, step.work);
     }
+    for (let i = Math.max(0, this.scalarOutputs.length - scalarSlots); i < this.scalarOutputs.length; i++) {
+      const { buffer, offset } = sliceOf(this.scalarOutputs[i]!, storageSlices);
+      const at = (recording.sequence(i) % scalarSlots) * bytesPerElement;
+      recorder.copy(buffer.gpu, offset, ring, at, bytesPerElement);
+    }
+    recording.device = device;
   }
 
   /** Lets other plans and the pool have its scratch memory. */
@@ -73,12 +82,15 @@ export class Plan {
   }
 }
 
+function sliceOf({ place, offset }: PlacedBinding, storageSlices: ReadonlyMap<number, BufferSlice>): BufferSlice {
+  const whole = place.kind === "scratch" ? place.slice : storageSlices.get(place.node)!;
+  return offset === 0 ? whole : whole.buffer.slice(whole.offset + offset, whole.size - offset);
+}
+
 function bindGroupOf(device: Device, step: Step, storageSlices: ReadonlyMap<number, BufferSlice>): GPUBindGroup {
   let changed = step.bindGroup === null;
   for (let i = 0; i < step.bindings.length; i++) {
-    const { place, offset } = step.bindings[i]!;
-    const whole = place.kind === "scratch" ? place.slice : storageSlices.get(place.node)!;
-    const slice = offset === 0 ? whole : whole.buffer.slice(whole.offset + offset, whole.size - offset);
+    const slice = sliceOf(step.bindings[i]!, storageSlices);
     if (slice === step.slices[i]) continue;
     step.slices[i] = slice;
     changed = true;

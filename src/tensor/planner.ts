@@ -1,10 +1,11 @@
 import { type Device, type Grid, sizeClass } from "../gpu";
 import { bytesPerElement, type DType } from "./dtype";
+import type { Node } from "./graph";
 import { copyInto } from "./operators/copy";
 import { operatorNamed } from "./operators/registry";
 import type { BufferValue, KernelCall, LoweredNode, Lowering, Root, Value } from "./operators/table";
-import { encodeWord, type Place, Plan, type Step, uniformWords } from "./plan";
-import { leafOp, type Recording } from "./recording";
+import { encodeWord, type Place, type PlacedBinding, Plan, type Step, uniformWords } from "./plan";
+import { leafOp, type Recording, scalarOp } from "./recording";
 import { contiguousStrides, describeShape, type Shape, sizeOf } from "./shape";
 import type { Scratch, Workspace } from "./workspace";
 
@@ -41,6 +42,10 @@ class Planner implements Lowering {
   private temporaries: PlannedRoot[] = [];
   private node = 0;
   private readonly uses: Int32Array;
+  /** Nodes of one element that survive in the ring. */
+  private readonly ringed: ReadonlySet<number>;
+  private readonly scalars = new Map<number, BufferValue>();
+  private readonly scalarInputs: { readonly node: number; readonly target: PlacedBinding }[] = [];
 
   constructor(
     private readonly recording: Recording,
@@ -49,18 +54,25 @@ class Planner implements Lowering {
   ) {
     this.isSoftware = device.isSoftware;
     this.uses = countUses(recording);
+    this.ringed = new Set(recording.scalars);
   }
 
   plan(): Plan {
     const { nodes } = this.recording.graph;
+    this.takeScalars();
     for (const [index, node] of nodes.entries()) {
       if (this.uses[index]! < 0) continue;
       this.node = index;
-      let value = node.op === leafOp ? this.leaf(index) : this.lowerNode(index);
+      let value = this.valueOf(index);
       if (this.recording.outputs.has(index) && !this.isOutput(value, index)) {
         const output = this.result();
         copyInto(this, value, output);
         value = output;
+      }
+      if (this.ringed.has(index)) {
+        value = this.scalar(value);
+        this.scalars.set(index, value);
+        this.rootOf(value).uses += 1;
       }
       this.values.set(index, value);
       if (value.kind === "buffer") this.rootOf(value).uses += this.uses[index]!;
@@ -72,7 +84,8 @@ class Planner implements Lowering {
       for (const root of this.temporaries) this.recycle(root);
       this.temporaries = [];
     }
-    return new Plan(this.steps, this.scratches, this.workspace);
+    const survivors = this.recording.scalars.map((index) => this.placed(this.scalars.get(index)!));
+    return new Plan(this.steps, this.scratches, this.workspace, this.scalarInputs, survivors);
   }
 
   /** Gives up a plan that could not be finished. */
@@ -147,10 +160,7 @@ class Planner implements Lowering {
     }
     this.steps.push({
       kernel: this.device.pipelines.kernel(shader),
-      bindings: apart.map((value) => ({
-        place: this.rootOf(value).place,
-        offset: (value.offset - (value.offset % 64)) * bytesPerElement,
-      })),
+      bindings: apart.map((value) => this.placed(value, 64)),
       uniforms: block,
       patches,
       grid: checkedGrid(grid, shader.name),
@@ -158,6 +168,50 @@ class Planner implements Lowering {
       slices: [],
       bindGroup: null,
     });
+  }
+
+  /** @param alignment of the offset, in elements. */
+  private placed(value: BufferValue, alignment = 1): PlacedBinding {
+    const offset = (value.offset - (value.offset % alignment)) * bytesPerElement;
+    return { place: this.rootOf(value).place, offset };
+  }
+
+  private valueOf(index: number): Value {
+    switch (this.recording.graph.nodes[index]!.op) {
+      case leafOp:
+        return this.leaf(index);
+      case scalarOp:
+        return this.values.get(index)!;
+      default:
+        return this.lowerNode(index);
+    }
+  }
+
+  /**
+   * Scalars from the ring are copied to scratch memory before the first step, so that bind groups stay as they are; no
+   * step may have that memory before them.
+   */
+  private takeScalars(): void {
+    for (const [index, { op, shape, dtype }] of this.recording.graph.nodes.entries()) {
+      if (op !== scalarOp || this.uses[index]! < 0) continue;
+      this.node = index;
+      const value = this.allocate(shape, dtype);
+      this.rootOf(value).uses += 1;
+      this.scalarInputs.push({ node: index, target: this.placed(value) });
+      this.values.set(index, value);
+    }
+    this.temporaries = [];
+  }
+
+  /** A value of one element in memory that nothing changes until the end, and that is small enough to keep until then. */
+  private scalar(value: Value): BufferValue {
+    if (value.kind === "buffer") {
+      const { place, bytes } = this.rootOf(value);
+      if (place.kind === "output" || (place.kind === "scratch" && bytes <= bytesPerElement)) return value;
+    }
+    const copy = this.allocate(value.shape, value.dtype);
+    copyInto(this, value, copy);
+    return copy;
   }
 
   private lowerNode(index: number): Value {
@@ -228,17 +282,20 @@ class Planner implements Lowering {
 }
 
 /** How often each node's value is used by live nodes; -1 for nodes that neither an output nor an effect needs. */
-function countUses({ graph: { nodes }, outputs }: Recording): Int32Array {
+function countUses({ graph: { nodes }, outputs, scalars }: Recording): Int32Array {
+  const survivors = new Set(scalars);
   const uses = new Int32Array(nodes.length).fill(-1);
   for (let index = nodes.length - 1; index >= 0; index--) {
     const node = nodes[index]!;
-    const isRoot = outputs.has(index) || (node.op !== leafOp && operatorNamed(node.op).effect === true);
+    const isRoot = outputs.has(index) || survivors.has(index) || hasEffect(node);
     if (uses[index]! < 0 && !isRoot) continue;
     uses[index] = Math.max(uses[index]!, 0);
     for (const input of node.inputs) uses[input] = Math.max(uses[input]!, 0) + 1;
   }
   return uses;
 }
+
+const hasEffect = ({ op }: Node): boolean => op !== leafOp && op !== scalarOp && operatorNamed(op).effect === true;
 
 const byteSize = (shape: Shape): number => sizeOf(shape) * bytesPerElement;
 

@@ -1,10 +1,18 @@
-import type { DType } from "./dtype";
+import type { Device } from "../gpu";
+import { bytesPerElement, type DType } from "./dtype";
 import { Graph, StructureHash } from "./graph";
 import type { Shape } from "./shape";
 import type { Memory, Storage } from "./storage";
 
 /** The op of a node that stands for a storage. Its attributes say which memory (by first use) and where in it. */
 export const leafOp = "leaf";
+/** The op of a node that stands for a result of one element from an earlier recording, which lies in the ring. */
+export const scalarOp = "scalar";
+
+/** How many results of one element a device's ring holds before the oldest is overwritten. */
+export const scalarSlots = 16_384;
+/** Results of one element in all recordings that were taken. */
+let scalarsTaken = 0;
 
 /** A graph on its way to the GPU, with the storages that its leaves stand for and those its results go to. */
 export class Recording {
@@ -15,7 +23,18 @@ export class Recording {
   readonly outputs = new Map<number, Storage>();
   /** Leaves that are changed in place. */
   readonly changed = new Set<number>();
+  /** Results of one element: they survive in the device's ring, each in a slot of its own. */
+  readonly scalars: number[] = [];
+  /** By scalar node: whose value it is. */
+  readonly scalarLeaves = new Map<number, ScalarResult>();
   flushed = false;
+  /** The device that ran it. */
+  device: Device | null = null;
+  /** Why it did not run. */
+  failure: Error | null = null;
+  private firstScalar = 0;
+  private readonly scalarIndices = new Map<number, number>();
+  private readonly scalarLeafOf = new Map<number, number>();
   private readonly leafOf = new Map<Storage, number>();
   private readonly memories = new Map<Memory, number>();
 
@@ -39,6 +58,45 @@ export class Recording {
     this.pin(storage.memory);
   }
 
+  /**
+   * Lets a node's value, one element, survive in the ring.
+   * @param alias a node whose element it is, if any.
+   */
+  survive(index: number, alias: number | null = null): void {
+    const known = alias === null ? undefined : this.scalarIndices.get(alias);
+    this.scalarIndices.set(index, known ?? this.scalars.push(index) - 1);
+  }
+
+  /** A node's value in the ring, or null if it doesn't survive there. */
+  scalar(index: number): ScalarResult | null {
+    const ordinal = this.scalarIndices.get(index);
+    if (ordinal === undefined) return null;
+    return { recording: this, ordinal, op: this.graph.nodes[this.scalars[ordinal]!]!.op };
+  }
+
+  /** The node of a result of one element from an earlier recording. */
+  scalarLeaf(scalar: ScalarResult, shape: Shape, dtype: DType): number {
+    const key = checkedSequence(scalar) * 16 + shape.length;
+    const known = this.scalarLeafOf.get(key);
+    if (known !== undefined) return known;
+    const index = this.graph.add({ op: scalarOp, inputs: [], attributes: {}, scalars: [], shape, dtype });
+    this.scalarLeaves.set(index, scalar);
+    this.scalarLeafOf.set(key, index);
+    return index;
+  }
+
+  /** Closes the recording, and gives its results of one element their slots. */
+  close(): void {
+    this.flushed = true;
+    this.firstScalar = scalarsTaken;
+    scalarsTaken += this.scalars.length;
+  }
+
+  /** The place in the order of all results of one element, once the recording is closed. */
+  sequence(ordinal: number): number {
+    return this.firstScalar + ordinal;
+  }
+
   uses(memory: Memory): boolean {
     return this.memories.has(memory);
   }
@@ -48,11 +106,13 @@ export class Recording {
     const hash = new StructureHash();
     hash.number(this.graph.structure);
     for (const index of this.outputs.keys()) hash.number(index);
+    hash.list(this.scalars);
     return hash.value;
   }
 
   /** Lets whoever uses what the recording would have computed or changed see why it did not. */
   fail(reason: Error): void {
+    this.failure = reason;
     for (const { memory } of this.outputs.values()) memory.failure = reason;
     for (const index of this.changed) this.leaves.get(index)!.memory.failure = reason;
     this.unpin();
@@ -68,4 +128,38 @@ export class Recording {
     this.memories.set(memory, this.memories.size);
     memory.pins += 1;
   }
+}
+
+/** A result of one element, in its recording's order of them. */
+export interface ScalarResult {
+  readonly recording: Recording;
+  readonly ordinal: number;
+  /** What made it. */
+  readonly op: string;
+}
+
+/** Its place in the order of all results of one element; throws if the ring has it no more. */
+function checkedSequence({ recording, ordinal, op }: ScalarResult): number {
+  const sequence = recording.sequence(ordinal);
+  if (sequence < scalarsTaken - scalarSlots)
+    throw new Error(
+      `The tensor of one element that ${op} made is gone: such results survive until ${scalarSlots} later ones, and there were more. ` +
+        "Read it earlier, or call keep() on it.",
+    );
+  return sequence;
+}
+
+/** The byte in the device's ring where the element of a closed recording lies. */
+export function scalarOffset(scalar: ScalarResult, device: Device): number {
+  const { recording, op } = scalar;
+  if (recording.failure)
+    throw new Error(
+      `The tensor that ${op} made has no value: the flush that was to compute it failed. ${recording.failure.message}`,
+      { cause: recording.failure },
+    );
+  if (recording.device !== device)
+    throw new Error(
+      `The tensor that ${op} made lies on a GPU device that is no longer the current one. Read tensors before you change the device.`,
+    );
+  return (checkedSequence(scalar) % scalarSlots) * bytesPerElement;
 }

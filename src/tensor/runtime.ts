@@ -1,11 +1,11 @@
-import { type Device, type PendingRead, requestDevice } from "../gpu";
-import { currentRecording, setBeforeRecording, storageOf, takeRecording } from "./apply";
+import { type BufferSlice, type Device, type PendingRead, type PooledBuffer, requestDevice } from "../gpu";
+import { currentRecording, scalarOf, setBeforeRecording, storageOf, takeRecording } from "./apply";
 import { bytesPerElement, decode, encode, type TypedArray } from "./dtype";
 import type { Plan } from "./plan";
 import { planRecording } from "./planner";
-import type { Recording } from "./recording";
-import { OperatorError } from "./shape";
-import { type Memory, newStorage, type Storage } from "./storage";
+import { type Recording, type ScalarResult, scalarOffset, scalarSlots } from "./recording";
+import { describeShape, OperatorError } from "./shape";
+import { type Memory, newStorage, Storage } from "./storage";
 import type { Tensor } from "./tensor";
 import { Workspace } from "./workspace";
 
@@ -19,9 +19,16 @@ class Runtime {
   private readonly workspace: Workspace;
   /** By structure, least recently used first. */
   private readonly plans = new Map<number, Plan>();
+  private ring: PooledBuffer | null = null;
 
   constructor(readonly device: Device) {
     this.workspace = new Workspace(device);
+  }
+
+  /** Where results of one element survive, each until `scalarSlots` later ones. */
+  get scalars(): PooledBuffer {
+    this.ring ??= this.device.buffers.acquire(scalarSlots * bytesPerElement, "the ring of results of one element");
+    return this.ring;
   }
 
   /** Records the recording's steps; the caller submits. Waits only for kernels that are still compiling. */
@@ -29,7 +36,8 @@ class Runtime {
     this.device.check();
     const plan = this.planOf(recording);
     const { ready } = plan;
-    return ready ? ready.then(() => plan.replay(this.device, recording)) : plan.replay(this.device, recording);
+    const replay = () => plan.replay(this.device, recording, this.scalars.gpu);
+    return ready ? ready.then(replay) : replay();
   }
 
   private planOf(recording: Recording): Plan {
@@ -137,8 +145,9 @@ function execute<T>(on: Runtime, recording: Recording, then: () => T): T | Promi
 /** Reads a tensor's value: a copy in row-major order. Flushes. */
 export async function read(tensor: Tensor): Promise<TypedArray> {
   const { dtype, numel } = tensor;
-  const storage = storageOf(tensor);
-  const values = await readStorage(storage, numel, (bytes) => decode(bytes, numel, dtype));
+  const scalar = scalarOf(tensor);
+  const storage = scalar ? null : storageOf(tensor);
+  const values = await readValues(scalar ?? storage!, numel, (bytes) => decode(bytes, numel, dtype));
   moveToHost(tensor, storage, values);
   return values;
 }
@@ -148,24 +157,29 @@ export async function readInto(tensor: Tensor, into: Float32Array): Promise<Floa
   const { numel } = tensor;
   if (into.length !== numel)
     throw new OperatorError("read", `the array has ${into.length} elements; expected the tensor's ${numel}`);
-  return readStorage(storageOf(tensor), numel, (bytes) => {
+  return readValues(storageOf(tensor), numel, (bytes) => {
     into.set(new Float32Array(bytes, 0, numel));
     return into;
   });
 }
 
-async function readStorage<T>(storage: Storage, length: number, use: (bytes: ArrayBuffer) => T): Promise<T> {
+async function readValues<T>(from: Readable, length: number, use: (bytes: ArrayBuffer) => T): Promise<T> {
   reads ??= new ReadBatch();
-  const pending = await reads.add(storage, length * bytesPerElement);
+  const pending = await reads.add(from, length * bytesPerElement);
   return pending.finish(use);
 }
+
+type Readable = Storage | ScalarResult;
+
+const sliceOf = (from: Readable, { device, scalars }: Runtime): BufferSlice =>
+  from instanceof Storage ? from.slice(device) : scalars.slice(scalarOffset(from, device), bytesPerElement);
 
 /**
  * Reads that were asked for in one go, with nothing recorded between them: they share one flush, so that
  * `Promise.all([a.item(), b.item()])` finds both.
  */
 class ReadBatch {
-  private readonly wanted: { readonly storage: Storage; readonly bytes: number }[] = [];
+  private readonly wanted: { readonly from: Readable; readonly bytes: number }[] = [];
   private readonly started: Promise<readonly PendingRead[]>;
   /** Flushes, and starts the reads. */
   readonly flush: () => void;
@@ -177,8 +191,8 @@ class ReadBatch {
     });
     this.flush = () => {
       const recording = takeRecording();
-      const start = ({ device }: Runtime) =>
-        this.wanted.map(({ storage, bytes }) => device.readback.start(storage.slice(device), bytes));
+      const start = (on: Runtime) =>
+        this.wanted.map(({ from, bytes }) => on.device.readback.start(sliceOf(from, on), bytes));
       resolve(enqueue((on) => execute(on, recording, () => start(on))));
     };
     setBeforeRecording(settleReads);
@@ -187,8 +201,8 @@ class ReadBatch {
     });
   }
 
-  async add(storage: Storage, bytes: number): Promise<PendingRead> {
-    const index = this.wanted.push({ storage, bytes }) - 1;
+  async add(from: Readable, bytes: number): Promise<PendingRead> {
+    const index = this.wanted.push({ from, bytes }) - 1;
     return (await this.started)[index]!;
   }
 }
@@ -204,11 +218,12 @@ export function settleReads(): void {
 }
 
 /** Lets a small value that was read live on as data, so that its GPU memory serves the next step's. */
-function moveToHost({ source, numel, dtype }: Tensor, storage: Storage, values: TypedArray): void {
+function moveToHost(tensor: Tensor, storage: Storage | null, values: TypedArray): void {
+  const { source, shape, numel, dtype } = tensor;
   if (source.kind !== "node" || source.storage !== storage || numel > hostElements) return;
-  source.storage = newStorage(numel, storage.memory.what);
+  source.storage = newStorage(numel, `a tensor of shape ${describeShape(shape)}`);
   source.storage.memory.write(encode(values, dtype));
-  storage.memory.release();
+  storage?.memory.release();
 }
 
 /** Overwrites a storage after everything recorded so far; `words` may change after the call. */

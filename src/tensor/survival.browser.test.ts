@@ -1,8 +1,10 @@
 import { afterAll, expect, test } from "vitest";
 import { DeviceLostError, requestDevice } from "../gpu";
 import {
+  accumulate_,
   add,
   copy_,
+  eq,
   flush,
   full,
   linear,
@@ -12,6 +14,7 @@ import {
   rand,
   setDefaultDevice,
   sum,
+  type Tensor,
   tensor,
   zeros,
 } from "./index";
@@ -149,4 +152,77 @@ test("losing the device in mid-step rejects with the reason, and a new device go
   setDefaultDevice(device);
   await expect(add(old, 1).item()).rejects.toThrow("lies on a GPU device that is no longer the current one");
   expect(await add(tensor([1]), 1).item()).toBe(2);
+});
+
+test("results of one element survive flushes, whether or not they were part of one before they are read", async () => {
+  const x = tensor([1, 2, 3], { requiresGrad: true });
+  const loss = sum(mul(x, x));
+  loss.backward();
+  await flush();
+  noGrad(() => accumulate_(x, x.grad!));
+  const accuracy = eq(x, 3).to("float32").mean();
+  await flush();
+  expect(await loss.item()).toBe(14);
+  expect(await accuracy.item()).toBeCloseTo(1 / 3);
+  expect(await add(loss, accuracy).mul(3).item()).toBeCloseTo(43);
+});
+
+test("losses read every few steps have each step's value, and running means add up over flushes", async () => {
+  const x = tensor([1, 2]);
+  const losses: Tensor[] = [];
+  let running = sum(zeros([1]));
+  const last = tensor([0]);
+  for (let step = 1; step <= 6; step++) {
+    x.write([step, 2 * step]);
+    const loss = sum(x);
+    losses.push(loss);
+    running = add(running, loss);
+    copy_(last, x.narrow(0, 1, 1));
+    await flush();
+  }
+  expect(await Promise.all(losses.map((loss) => loss.item()))).toEqual([3, 6, 9, 12, 15, 18]);
+  expect(await running.item()).toBe(63);
+  expect(await last.item()).toBe(12);
+});
+
+test("an element seen before its memory was changed in place keeps its value", async () => {
+  const x = tensor([1, 2]);
+  const second = x.select(0, 1);
+  copy_(x, tensor([8, 9]));
+  await flush();
+  expect(await second.item()).toBe(2);
+});
+
+test("scalars that survive take no new memory, no bind group and no kernel, step after step", async () => {
+  const x = tensor([1, 2, 3], { requiresGrad: true });
+  let before = sum(x);
+  const step = async () => {
+    const loss = sum(mul(x, x));
+    loss.backward();
+    before = add(mul(before, 0.5), loss);
+    await flush();
+    return loss;
+  };
+  for (let i = 0; i < 4; i++) await (await step()).item();
+  const { buffers, bytes, bindGroups, pipelines } = device.stats.snapshot();
+  const losses = [];
+  for (let i = 0; i < 20; i++) losses.push(await step());
+  expect(await losses[3]!.item()).toBe(14);
+  expect(device.stats.snapshot()).toMatchObject({ buffers, bytes, bindGroups, pipelines });
+});
+
+test("a scalar that was overwritten by thousands of later ones says so, unless it was kept or read", async () => {
+  const x = tensor([1, 2, 3]);
+  const [forgotten, kept, known] = [sum(x), mul(sum(x), 2).keep(), mul(sum(x), 3)];
+  expect(await known.item()).toBe(18);
+  const perFlush = 512;
+  for (let made = 0; made < 16_384; made += perFlush) {
+    for (let i = 0; i < perFlush; i++) x.select(0, 0);
+    await flush();
+  }
+  expect(() => add(forgotten, 1)).toThrow(
+    "The tensor of one element that sum made is gone: such results survive until 16384 later ones, and there were more. Read it earlier, or call keep() on it.",
+  );
+  await expect(forgotten.item()).rejects.toThrow("is gone");
+  expect([await kept.item(), await known.item()]).toEqual([12, 18]);
 });

@@ -12,7 +12,8 @@ import { describeShape, OperatorError, type Shape, sizeOf } from "./shape";
 import { newStorage, type Storage } from "./storage";
 
 /**
- * Where a tensor's value is. A `node` is in a recording, and gone once that is flushed, unless it has a storage.
+ * Where a tensor's value is. A `node` is in a recording, and gone once that is flushed, unless it has a storage or is of
+ * one element, which the device's ring keeps for long.
  * A `recipe` is a creation without inputs: it is recorded again wherever it is used, so it always survives.
  */
 export type Source =
@@ -42,7 +43,8 @@ let created = 0;
 /**
  * An n-dimensional array, PyTorch's in camelCase. Operations are recorded and run together when a value is asked for
  * (`item`, `array`, `data`) or at `flush()`. A flush keeps tensors made from data, parameters, gradients, what was
- * asked for, and what `keep()` marks; everything else is gone after it.
+ * asked for, what `keep()` marks, and results of one element (losses, say) until thousands of later ones; everything
+ * else is gone after it.
  */
 export class Tensor {
   grad: Tensor | null = null;

@@ -31,6 +31,8 @@ export interface Operator<A extends Attributes = Attributes> {
   readonly name: string;
   /** True when running it changes a persistent tensor (its first input), so that it runs even if unused. */
   readonly effect?: boolean;
+  /** True when the result's elements are the input's, in a view. */
+  readonly isView?: boolean;
   infer(inputs: readonly TensorType[], attributes: A): TensorType;
   lower(lowering: Lowering, node: LoweredNode<A>): Value;
   /** The gradient of each input; null for those that have none or whose `needs` is false. Absent: no gradient flows. */

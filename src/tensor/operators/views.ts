@@ -9,6 +9,7 @@ type ShapeAttributes = { readonly shape: Shape };
 
 const reshapeRow: Operator<ShapeAttributes> = {
   name: "reshape",
+  isView: true,
   infer: ([input], { shape }) => ({ shape, dtype: input!.dtype }),
   lower(lowering, { inputs: [input], shape }) {
     if (input!.kind === "constant") return { ...input!, shape };
@@ -51,6 +52,7 @@ type PermuteAttributes = { readonly dims: readonly number[] };
 
 const permuteRow: Operator<PermuteAttributes> = {
   name: "permute",
+  isView: true,
   infer: ([input], { dims }) => ({ shape: dims.map((d) => input!.shape[d]!), dtype: input!.dtype }),
   lower(_, { inputs: [input], attributes: { dims }, shape }) {
     if (input!.kind === "constant") return { ...input!, shape };
@@ -67,6 +69,7 @@ const permuteRow: Operator<PermuteAttributes> = {
 
 const expandRow: Operator<ShapeAttributes> = {
   name: "expand",
+  isView: true,
   infer: ([input], { shape }) => ({ shape, dtype: input!.dtype }),
   lower(_, { inputs: [input], shape }) {
     if (input!.kind === "constant") return { ...input!, shape };
