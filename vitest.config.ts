@@ -14,6 +14,7 @@ export default defineConfig({
         resolve: { alias },
         test: {
           name: "unit",
+          testTimeout: 120_000,
           environment: "node",
           include: ["{src,tests}/**/*.test.ts"],
           exclude: ["**/*.browser.test.ts"],

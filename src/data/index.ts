@@ -1,2 +1,2 @@
-export { type LabelledImages, loadMnist, type LoadMnistOptions, type Mnist } from "./mnist";
+export { type LabelledImages, type LoadMnistOptions, loadMnist, type Mnist } from "./mnist";
 export { readSafetensors, type SafetensorsFile, type SafetensorsTensor, writeSafetensors } from "./safetensors";
