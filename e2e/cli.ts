@@ -42,6 +42,7 @@ export interface TrainResult {
     readonly bytesSent: number;
     readonly bytesReceived: number;
     readonly gradientBytesSent: number;
+    readonly linkBytesSent: number;
     readonly samples: number;
   }[];
   readonly samplesPerSecond: number;

@@ -1,5 +1,17 @@
 import type { Clock } from "../base/clock";
+import { headerBytes } from "../transport/frame";
 import type { LinkCounters } from "../transport/link";
+
+/** Bytes of some frames: their payloads, and with their headers. */
+export class FrameCount {
+  payload = 0;
+  total = 0;
+
+  add(payload: number): void {
+    this.payload += payload;
+    this.total += payload + headerBytes;
+  }
+}
 
 /** Bytes over all links since the beginning, closed ones included, and their rates. */
 export class ByteMeter {
@@ -10,9 +22,9 @@ export class ByteMeter {
   #last: { readonly at: number; readonly sent: number; readonly received: number };
   inPerSecond = 0;
   outPerSecond = 0;
-  /** Payloads of gradient chunks, without headers. */
-  gradientsSent = 0;
-  gradientsReceived = 0;
+  /** What the steps' all-reduces moved. */
+  readonly chunksSent = new FrameCount();
+  readonly chunksReceived = new FrameCount();
 
   constructor(clock: Clock) {
     this.#clock = clock;

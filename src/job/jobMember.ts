@@ -282,10 +282,12 @@ export class JobMember {
         id: this.#self,
         rank: this.#view.rank,
         weightsHash,
-        bytesSent: this.#meter.sent,
-        bytesReceived: this.#meter.received,
-        gradientBytesSent: this.#meter.gradientsSent,
-        gradientBytesReceived: this.#meter.gradientsReceived,
+        bytesSent: this.#meter.chunksSent.total,
+        bytesReceived: this.#meter.chunksReceived.total,
+        gradientBytesSent: this.#meter.chunksSent.payload,
+        gradientBytesReceived: this.#meter.chunksReceived.payload,
+        linkBytesSent: this.#meter.sent,
+        linkBytesReceived: this.#meter.received,
         samples: this.#audit.samples,
       },
     };
@@ -360,7 +362,7 @@ export class JobMember {
     const { generation, roundEpoch } = this.#membership;
     if (generation !== null && frame.epoch < generation.epoch) return;
     if (generation !== null && frame.epoch === generation.epoch) {
-      this.#meter.gradientsReceived += frame.payload.length;
+      this.#meter.chunksReceived.add(frame.payload.length);
       this.#ring?.receive(from, frame);
       return;
     }
@@ -546,7 +548,7 @@ export class JobMember {
       timeoutMilliseconds: this.#options.ringTimeoutMilliseconds ?? ringTimeout,
       earlyBytes: this.#earlyLimit,
       send: (to, header, payload) => {
-        this.#meter.gradientsSent += payload.length;
+        this.#meter.chunksSent.add(payload.length);
         this.#peers.link(to)?.send(header, payload);
       },
       drained: (to) => this.#peers.link(to)?.drained() ?? Promise.resolve(),

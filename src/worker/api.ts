@@ -18,11 +18,15 @@ export interface MemberResult {
   readonly rank: number | null;
   /** SHA-256 of the flat weights as little-endian bytes, hex. */
   readonly weightsHash: string;
+  /** What the steps' all-reduces moved, frames' headers included. */
   readonly bytesSent: number;
   readonly bytesReceived: number;
-  /** The parts of the bytes above that carried gradients, without frames' headers. */
+  /** The same without headers. */
   readonly gradientBytesSent: number;
   readonly gradientBytesReceived: number;
+  /** All bytes over this member's links: heartbeats, membership and state transfers too. */
+  readonly linkBytesSent: number;
+  readonly linkBytesReceived: number;
   readonly samples: number;
 }
 
