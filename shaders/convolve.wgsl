@@ -3,9 +3,10 @@
 // divide = stride): the input row of window row k at output row o is (o * scale + shift + k * step) / divide, where
 // that is whole and inside.
 //
-// A workgroup takes 256 output pixels, counted over all images, and 8 output channels of one group. Each invocation
-// keeps 4 pixels (64 apart, so that neighbours read neighbours) by 8 channels in registers. What a window position needs
-// of bounds and addresses is computed once, outside the loop over channels.
+// A workgroup takes 512 output pixels, counted over all images, and 8 output channels of one group. Each invocation
+// keeps 8 pixels (64 apart, so that neighbours read neighbours) by 8 channels in registers. What a window position needs
+// of bounds and addresses is computed once, outside the loop over channels. Window rows and columns share one loop,
+// since leaving a loop costs a software adapter more than what stands in it.
 
 struct Params {
   // Output values of one channel, over all images.
@@ -40,6 +41,32 @@ struct Params {
 const lanes = 64u;
 const channelsPerTile = 8u;
 
+// Four output pixels: where they lie, and where their windows begin.
+struct Pixels {
+  exists: vec4<bool>,
+  image: vec4u,
+  place: vec4u,
+  row: vec4i,
+  column: vec4i,
+}
+
+fn pixelsFrom(first: u32) -> Pixels {
+  let pixel = vec4u(first) + vec4u(0u, lanes, 2u * lanes, 3u * lanes);
+  let bounded = min(pixel, vec4u(params.pixels - 1u));
+  let image = bounded / params.outSize;
+  let place = bounded - image * params.outSize;
+  let outRow = place / params.outWidth;
+  let outColumn = place - outRow * params.outWidth;
+  let row = vec4i(outRow) * params.scale.y + params.shift.y;
+  let column = vec4i(outColumn) * params.scale.x + params.shift.x;
+  return Pixels(pixel < vec4u(params.pixels), image, place, row, column);
+}
+
+// floor(a / b), from 1 / b. Adding a half makes it exact for |a| < 2^22, far beyond any height or width.
+fn quotient(a: vec4i, inverse: f32) -> vec4i {
+  return vec4i(floor((vec4f(a) + 0.5) * inverse));
+}
+
 @compute @workgroup_size(lanes)
 fn main(
   @builtin(workgroup_id) workgroup: vec3u,
@@ -54,24 +81,18 @@ fn main(
   let channel = (index % channelTiles) * channelsPerTile;
   let group = (index / channelTiles) % params.groups;
   let pixelTile = index / (channelTiles * params.groups);
+  let near = pixelsFrom(pixelTile * 8u * lanes + lane);
+  let far = pixelsFrom(pixelTile * 8u * lanes + 4u * lanes + lane);
+  let nearInput = vec4i((near.image * params.groups + group) * params.inChannels * params.inSize);
+  let farInput = vec4i((far.image * params.groups + group) * params.inChannels * params.inSize);
 
-  let pixel = vec4u(pixelTile * 4u * lanes + lane) + vec4u(0u, lanes, 2u * lanes, 3u * lanes);
-  let bounded = min(pixel, vec4u(params.pixels - 1u));
-  let image = bounded / params.outSize;
-  let place = bounded - image * params.outSize;
-  let outRow = place / params.outWidth;
-  let outColumn = place - outRow * params.outWidth;
-  let row0 = vec4i(outRow) * params.scale.y + params.shift.y;
-  let column0 = vec4i(outColumn) * params.scale.x + params.shift.x;
-  let input0 = vec4i((image * params.groups + group) * params.inChannels * params.inSize);
-
-  let lastChannel = params.outChannels - 1u;
+  let lastChannel = vec4u(params.outChannels - 1u);
   let weight0 = group * params.weightGroupStride;
-  let weightLow = weight0 + min(vec4u(channel) + vec4u(0u, 1u, 2u, 3u), vec4u(lastChannel)) * params.weightOutStride;
-  let weightHigh = weight0 + min(vec4u(channel) + vec4u(4u, 5u, 6u, 7u), vec4u(lastChannel)) * params.weightOutStride;
+  let low = weight0 + min(vec4u(channel) + vec4u(0u, 1u, 2u, 3u), lastChannel) * params.weightOutStride;
+  let high = weight0 + min(vec4u(channel) + vec4u(4u, 5u, 6u, 7u), lastChannel) * params.weightOutStride;
 
   // A uniform costs a load wherever it stands, which a software adapter doesn't hoist.
-  let kernelHeight = params.kernelHeight;
+  let taps = u32(params.kernelHeight * params.kernelWidth);
   let kernelWidth = params.kernelWidth;
   let inHeight = vec4u(u32(params.inHeight));
   let inWidth = params.inWidth;
@@ -81,59 +102,86 @@ fn main(
   let step = params.step;
   let divide = params.divide;
   let inverse = 1.0 / vec2f(divide);
-  var tap0 = 0u;
+  var kernelRow = 0;
+  var kernelColumn = 0;
 
-  var sum0 = vec4f();
-  var sum1 = vec4f();
-  var sum2 = vec4f();
-  var sum3 = vec4f();
-  var sum4 = vec4f();
-  var sum5 = vec4f();
-  var sum6 = vec4f();
-  var sum7 = vec4f();
-  for (var kernelRow = 0; kernelRow < kernelHeight; kernelRow++) {
-    let scaledRow = row0 + kernelRow * step.y;
-    let row = quotient(scaledRow, inverse.y);
-    // A negative row becomes a huge unsigned one.
-    let rowInside = (vec4u(row) < inHeight) & (row * divide.y == scaledRow);
-    for (var kernelColumn = 0; kernelColumn < kernelWidth; kernelColumn++) {
-      let scaledColumn = column0 + kernelColumn * step.x;
-      let column = quotient(scaledColumn, inverse.x);
-      let inside = rowInside & (vec4u(column) < vec4u(u32(inWidth))) & (column * divide.x == scaledColumn);
-      // Outside, this reads something that isn't used; neighbours' places stay neighbours, which loads fast everywhere.
-      var at = vec4u(input0 + row * inWidth + column);
-      var tap = tap0;
-      tap0++;
-      for (var k = 0u; k < inChannels; k++) {
-        let value = select(vec4f(), vec4f(input[at.x], input[at.y], input[at.z], input[at.w]), inside);
-        sum0 += weight[weightLow.x + tap] * value;
-        sum1 += weight[weightLow.y + tap] * value;
-        sum2 += weight[weightLow.z + tap] * value;
-        sum3 += weight[weightLow.w + tap] * value;
-        sum4 += weight[weightHigh.x + tap] * value;
-        sum5 += weight[weightHigh.y + tap] * value;
-        sum6 += weight[weightHigh.z + tap] * value;
-        sum7 += weight[weightHigh.w + tap] * value;
-        at += inSize;
-        tap += weightInStride;
-      }
+  var near0 = vec4f();
+  var near1 = vec4f();
+  var near2 = vec4f();
+  var near3 = vec4f();
+  var near4 = vec4f();
+  var near5 = vec4f();
+  var near6 = vec4f();
+  var near7 = vec4f();
+  var far0 = vec4f();
+  var far1 = vec4f();
+  var far2 = vec4f();
+  var far3 = vec4f();
+  var far4 = vec4f();
+  var far5 = vec4f();
+  var far6 = vec4f();
+  var far7 = vec4f();
+  for (var tap = 0u; tap < taps; tap++) {
+    let nearScaledRow = near.row + kernelRow * step.y;
+    let nearScaledColumn = near.column + kernelColumn * step.x;
+    let nearRow = quotient(nearScaledRow, inverse.y);
+    let nearColumn = quotient(nearScaledColumn, inverse.x);
+    // A negative place becomes a huge unsigned one.
+    let nearInside = (vec4u(nearRow) < inHeight) & (vec4u(nearColumn) < vec4u(u32(inWidth))) &
+      (nearRow * divide.y == nearScaledRow) & (nearColumn * divide.x == nearScaledColumn);
+    let farScaledRow = far.row + kernelRow * step.y;
+    let farScaledColumn = far.column + kernelColumn * step.x;
+    let farRow = quotient(farScaledRow, inverse.y);
+    let farColumn = quotient(farScaledColumn, inverse.x);
+    let farInside = (vec4u(farRow) < inHeight) & (vec4u(farColumn) < vec4u(u32(inWidth))) &
+      (farRow * divide.y == farScaledRow) & (farColumn * divide.x == farScaledColumn);
+    // Outside, this reads something that isn't used; neighbours' places stay neighbours, which loads fast everywhere.
+    var nearAt = vec4u(nearInput + nearRow * inWidth + nearColumn);
+    var farAt = vec4u(farInput + farRow * inWidth + farColumn);
+    var at = tap;
+    for (var k = 0u; k < inChannels; k++) {
+      let nearValue =
+        select(vec4f(), vec4f(input[nearAt.x], input[nearAt.y], input[nearAt.z], input[nearAt.w]), nearInside);
+      let farValue = select(vec4f(), vec4f(input[farAt.x], input[farAt.y], input[farAt.z], input[farAt.w]), farInside);
+      let weightLow = vec4f(weight[low.x + at], weight[low.y + at], weight[low.z + at], weight[low.w + at]);
+      let weightHigh = vec4f(weight[high.x + at], weight[high.y + at], weight[high.z + at], weight[high.w + at]);
+      near0 += weightLow.x * nearValue;
+      far0 += weightLow.x * farValue;
+      near1 += weightLow.y * nearValue;
+      far1 += weightLow.y * farValue;
+      near2 += weightLow.z * nearValue;
+      far2 += weightLow.z * farValue;
+      near3 += weightLow.w * nearValue;
+      far3 += weightLow.w * farValue;
+      near4 += weightHigh.x * nearValue;
+      far4 += weightHigh.x * farValue;
+      near5 += weightHigh.y * nearValue;
+      far5 += weightHigh.y * farValue;
+      near6 += weightHigh.z * nearValue;
+      far6 += weightHigh.z * farValue;
+      near7 += weightHigh.w * nearValue;
+      far7 += weightHigh.w * farValue;
+      nearAt += inSize;
+      farAt += inSize;
+      at += weightInStride;
     }
+    kernelColumn++;
+    let wraps = kernelColumn == kernelWidth;
+    kernelRow += select(0, 1, wraps);
+    kernelColumn = select(kernelColumn, 0, wraps);
   }
 
-  let out0 = (image * params.groups + group) * params.outChannels * params.outSize + place;
-  let writes = pixel < vec4u(params.pixels);
   // A loop, since a kernel compiles in half the time if the stores stand in it once.
-  var sums = array(sum0, sum1, sum2, sum3, sum4, sum5, sum6, sum7);
-  let channels = min(channelsPerTile, params.outChannels - channel);
-  for (var i = 0u; i < channels; i++) {
-    store(group * params.outChannels + channel + i, out0 + (channel + i) * params.outSize, writes, sums[i]);
+  var nearSums = array(near0, near1, near2, near3, near4, near5, near6, near7);
+  var farSums = array(far0, far1, far2, far3, far4, far5, far6, far7);
+  let groupChannel = group * params.outChannels;
+  let nearOut = (near.image * params.groups + group) * params.outChannels * params.outSize + near.place;
+  let farOut = (far.image * params.groups + group) * params.outChannels * params.outSize + far.place;
+  let end = min(channel + channelsPerTile, params.outChannels);
+  for (var c = channel; c < end; c++) {
+    store(groupChannel + c, nearOut + c * params.outSize, near.exists, nearSums[c - channel]);
+    store(groupChannel + c, farOut + c * params.outSize, far.exists, farSums[c - channel]);
   }
-}
-
-// floor(a / b), from 1 / b: a software adapter divides integers one by one. Adding a half makes it exact for |a| < 2^22,
-// far beyond any height or width.
-fn quotient(a: vec4i, inverse: f32) -> vec4i {
-  return vec4i(floor((vec4f(a) + 0.5) * inverse));
 }
 
 fn store(channel: u32, at: vec4u, writes: vec4<bool>, sum: vec4f) {

@@ -31,7 +31,7 @@ const convolveShader: Shader = {
 };
 
 /** Output pixels and channels of a workgroup of convolve.wgsl. */
-const convolvePixels = 256;
+const convolvePixels = 512;
 const convolveChannels = 8;
 
 /**
