@@ -1,9 +1,8 @@
 import { apply } from "../apply";
-import { type DType, promoteTypes } from "../dtype";
-import { broadcastShapes, describeShape, OperatorError } from "../shape";
+import type { DType } from "../dtype";
+import { OperatorError } from "../shape";
 import { Tensor } from "../tensor";
-import { full } from "./creation";
-import { elementFunction, emitElementwise } from "./elementwiseKernel";
+import { elementwiseRow as row } from "./elementwiseRow";
 import {
   erf as erfShader,
   isNan,
@@ -11,52 +10,12 @@ import {
   normalDensity,
   pow as powShader,
   tanh as tanhShader,
-  trigonometry,
+  wideTrigonometry,
 } from "./mathShader";
-import type { BackwardContext, Operator } from "./table";
-import { sumTo } from "./views";
+import { binary, promoted, unary, unaryNumeric } from "./promotion";
+import type { Operator } from "./table";
 
 export type Operand = Tensor | number;
-
-interface ElementwiseRow {
-  readonly name: string;
-  /** WGSL statements that return the result from `a`, `b`, `c` and the scalars `s0`, `s1`. */
-  readonly body: string;
-  readonly helpers?: string;
-  /** How many scalars its nodes have. */
-  readonly scalars?: number;
-  /** The result's type where it isn't the first operand's. */
-  readonly result?: DType;
-  /** The gradient of each operand, in the result's shape: the row sums what was broadcast. */
-  readonly gradient?: (context: BackwardContext) => readonly (Tensor | null)[];
-}
-
-/** A row of the operator table from a row of elementwise formulas. Operands broadcast. */
-function row({ name, body, helpers = "", scalars = 0, result, gradient }: ElementwiseRow): Operator {
-  const f = elementFunction({ name, body, helpers, scalars });
-  return {
-    name,
-    infer(inputs) {
-      const shape = broadcastShapes(...inputs.map((input) => input.shape));
-      if (!shape)
-        throw new OperatorError(
-          name,
-          `the shapes ${inputs.map((input) => describeShape(input.shape)).join(" and ")} don't broadcast; ` +
-            "expected sizes that are equal or 1, counted from the last dimension",
-        );
-      return { shape, dtype: result ?? inputs[name === "where" ? 1 : 0]!.dtype };
-    },
-    lower(lowering, node) {
-      const out = lowering.result();
-      emitElementwise(lowering, f, node.inputs, out, node.scalars);
-      return out;
-    },
-    ...(gradient && {
-      backward: (context) =>
-        gradient(context).map((of, i) => (of && context.needs[i] ? sumTo(of, context.inputs[i]!.shape) : null)),
-    }),
-  };
-}
 
 const first = <T>(list: readonly T[]): T => list[0]!;
 
@@ -179,14 +138,14 @@ const reciprocalRow = row({
 });
 const sinRow = row({
   name: "sin",
-  body: "return sine_of_quarters(a, 0);",
-  helpers: trigonometry,
+  body: "return wide_sine(a, 0);",
+  helpers: wideTrigonometry,
   gradient: ({ gradient, inputs }) => [mul(gradient, cos(first(inputs)))],
 });
 const cosRow = row({
   name: "cos",
-  body: "return sine_of_quarters(a, 1);",
-  helpers: trigonometry,
+  body: "return wide_sine(a, 1);",
+  helpers: wideTrigonometry,
   gradient: ({ gradient, inputs }) => [neg(mul(gradient, sin(first(inputs))))],
 });
 const floorRow = row({ name: "floor", body: "return floor(a);", gradient: ({ gradient }) => [mul(gradient, 0)] });
@@ -346,26 +305,6 @@ export const elementwise: readonly Operator[] = [
 export function to(input: Tensor, dtype: DType): Tensor {
   return input.dtype === dtype ? input : apply(castRows[dtype], [input], {});
 }
-
-const numberType = (value: number, other: DType): DType =>
-  other === "float32" || !Number.isInteger(value) ? "float32" : "int32";
-
-/** Both operands as tensors of the type that PyTorch promotes them to. */
-function promoted(a: Operand, b: Operand, least: DType = "bool"): [Tensor, Tensor] {
-  const typeOfA = a instanceof Tensor ? a.dtype : numberType(a, b instanceof Tensor ? b.dtype : "float32");
-  const typeOfB = b instanceof Tensor ? b.dtype : numberType(b, typeOfA);
-  const dtype = promoteTypes(promoteTypes(typeOfA, typeOfB), least);
-  return [asTensor(a, dtype), asTensor(b, dtype)];
-}
-
-const asTensor = (operand: Operand, dtype: DType): Tensor =>
-  operand instanceof Tensor ? to(operand, dtype) : full([], operand, { dtype });
-
-const unary = (of: Operator) => (input: Tensor) => apply(of, [to(input, "float32")], {});
-/** Keeps integers. */
-const unaryNumeric = (of: Operator) => (input: Tensor) =>
-  apply(of, [input.dtype === "bool" ? to(input, "int32") : input], {});
-const binary = (of: Operator, least: DType) => (a: Operand, b: Operand) => apply(of, promoted(a, b, least), {});
 
 export const add = (a: Operand, b: Operand, alpha = 1): Tensor =>
   apply(addRow, promoted(a, alpha === 1 ? b : mul(b, alpha), "int32"), {});
