@@ -1,7 +1,8 @@
 import { afterAll, describe, expect, test } from "vitest";
+import type { Tensor } from "../src/tensor/index";
 import { operatorTable } from "./operatorTable";
-import { ReferenceCall, toTensor } from "./referenceCall";
-import { expectClose, type ReferenceCase, type ReferenceFile } from "./referenceCase";
+import { dtypeOf, ReferenceCall, toTensor } from "./referenceCall";
+import { expectClose, type ReferenceCase, type ReferenceFile, type ReferenceTensor } from "./referenceCase";
 
 async function fetchJson<T>(path: string): Promise<T> {
   const response = await fetch(`/@reference/${path}`);
@@ -28,7 +29,7 @@ const files = new Map(
 const counts = { expected: 0, passed: 0, failed: 0 };
 
 test("the reference has operators", () => {
-  expect(names, "the reference folder's operators").not.toEqual([]);
+  expect(names.length, "the reference folder's number of operators").toBeGreaterThan(0);
 });
 
 for (const name of tested) {
@@ -36,6 +37,8 @@ for (const name of tested) {
     const row = operatorTable[name];
     const file = files.get(name);
     if (!row || !file) {
+      counts.expected += file?.cases.length ?? 0;
+      counts.failed += file?.cases.length ?? 0;
       test("is in the table and in the reference", () => {
         expect.fail(
           row
@@ -71,7 +74,7 @@ async function check(name: string, reference: ReferenceCase): Promise<void> {
   const row = operatorTable[name];
   if (!row) throw new Error(`There is no row for ${name}.`);
   const call = new ReferenceCall(reference, row.parameters);
-  const result = row.call(call);
+  const result = await row.call(call);
   expect(call.unread, "arguments that the row doesn't pass on").toEqual([]);
   const outputs = "dtype" in result ? [result] : result;
   expect(outputs.length, "the number of outputs").toBe(reference.outputs.length);
@@ -80,17 +83,21 @@ async function check(name: string, reference: ReferenceCase): Promise<void> {
     if (!output) throw new Error(`There is no output ${index} for the cotangent of that index.`);
     output.backward(toTensor(cotangent));
   }
-  for (const output of outputs) output.keep();
-  for (const [index, output] of outputs.entries()) {
+  const compared: { readonly what: string; readonly of: Tensor; readonly expected: ReferenceTensor }[] = [];
+  for (const [index, of] of outputs.entries()) {
     const expected = reference.outputs[index];
     if (!expected) throw new Error(`The reference has no output ${index}.`);
-    expect(output.dtype, `output ${index}'s dtype`).toBe(expected.dtype === "int64" ? "int32" : expected.dtype);
-    expectClose(`output ${index}`, output.shape, await output.data(), expected, row.tolerance);
+    expect(of.dtype, `output ${index}'s dtype`).toBe(dtypeOf(expected));
+    compared.push({ what: `output ${index}`, of, expected });
   }
   for (const [index, expected] of Object.entries(reference.gradients ?? {})) {
     if (!expected) continue;
     const { grad } = call.tensors[Number(index)] ?? {};
     if (!grad) throw new Error(`Tensor ${index} has no gradient; PyTorch gives it one.`);
-    expectClose(`the gradient of tensor ${index}`, grad.shape, await grad.data(), expected, row.tolerance);
+    compared.push({ what: `the gradient of tensor ${index}`, of: grad, expected });
   }
+  // Reads that are asked for together share one flush.
+  const values = await Promise.all(compared.map(({ of }) => of.data()));
+  for (const [i, { what, of, expected }] of compared.entries())
+    expectClose(what, of.shape, values[i]!, expected, row.tolerance);
 }
