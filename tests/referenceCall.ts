@@ -1,9 +1,12 @@
-import { type Tensor, tensor } from "../src/tensor/index";
+import { type DType, type Tensor, tensor } from "../src/tensor/index";
 import { decode, type ReferenceArgument, type ReferenceCase, type ReferenceTensor } from "./referenceCase";
 
+/** The type that stands for a reference tensor's: every integer is an int32. */
+export const dtypeOf = ({ dtype }: ReferenceTensor): DType =>
+  dtype === "float32" || dtype === "bool" ? dtype : "int32";
+
 export function toTensor(given: ReferenceTensor, requiresGrad = false): Tensor {
-  const dtype = given.dtype === "int64" ? "int32" : given.dtype;
-  return tensor(decode(given), { shape: given.shape, dtype, requiresGrad });
+  return tensor(decode(given), { shape: given.shape, dtype: dtypeOf(given), requiresGrad });
 }
 
 /**

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 /** A tensor of the reference as it stands in the JSON files (tests/reference/README.md). */
 export interface ReferenceTensor {
   readonly shape: readonly number[];
-  readonly dtype: "float32" | "int64" | "int32" | "bool";
+  readonly dtype: "float32" | "int64" | "int32" | "uint8" | "bool";
   /** Base64 of little-endian values; int64 is stored as int32. */
   readonly data: string;
 }
@@ -48,6 +48,7 @@ export function decode(tensor: ReferenceTensor): Float32Array | Int32Array {
     case "int64":
     case "int32":
       return new Int32Array(bytes.buffer);
+    case "uint8":
     case "bool":
       return Int32Array.from(bytes);
   }

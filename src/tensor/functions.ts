@@ -23,6 +23,7 @@ export {
   type Reduction,
 } from "./operators/crossEntropy";
 export * from "./operators/elementwise";
+export { exp2, expm1, log1p, log2, log10, logaddexp, xlogy } from "./operators/exponential";
 export { accumulate_, copy_ } from "./operators/inPlace";
 export { bmm, dot, linear, matmul, mm, mv } from "./operators/matrix";
 export {
@@ -52,7 +53,23 @@ export {
   type VarianceOptions,
   variance as var_,
 } from "./operators/reduction";
+export { ceil, floorDivide, fmod, frac, remainder, round, truncDivide } from "./operators/rounding";
 export { logSoftmax, softmaxOver as softmax } from "./operators/softmax";
+export {
+  addcdiv,
+  addcmul,
+  fmax,
+  fmin,
+  hypot,
+  isfinite,
+  isinf,
+  lerp,
+  logicalXor,
+  maskedFill,
+  nanToNum,
+  square,
+} from "./operators/special";
+export { acos, asin, atan, atan2, cosh, sinh, tan } from "./operators/trigonometric";
 export {
   broadcastTo,
   cat,

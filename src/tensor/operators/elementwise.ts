@@ -13,6 +13,7 @@ import {
   wideTrigonometry,
 } from "./mathShader";
 import { binary, promoted, unary, unaryNumeric } from "./promotion";
+import { floorDivide, truncDivide } from "./rounding";
 import type { Operator } from "./table";
 
 export type Operand = Tensor | number;
@@ -311,11 +312,10 @@ export const add = (a: Operand, b: Operand, alpha = 1): Tensor =>
 export const sub = (a: Operand, b: Operand, alpha = 1): Tensor =>
   apply(subRow, promoted(a, alpha === 1 ? b : mul(b, alpha), "int32"), {});
 export const mul = binary(mulRow, "int32");
-/** @param roundingMode rounds the quotient towards zero or down; null: no rounding. */
+/** @param roundingMode rounds the quotient towards zero or down, and keeps integers; null: no rounding. */
 export function div(a: Operand, b: Operand, roundingMode: "trunc" | "floor" | null = null): Tensor {
-  const quotient = apply(divRow, promoted(a, b, "float32"), {});
-  if (roundingMode === null) return quotient;
-  return roundingMode === "trunc" ? trunc(quotient) : floor(quotient);
+  if (roundingMode === null) return apply(divRow, promoted(a, b, "float32"), {});
+  return roundingMode === "trunc" ? truncDivide(a, b) : floorDivide(a, b);
 }
 export const maximum = binary(maximumRow, "int32");
 export const minimum = binary(minimumRow, "int32");

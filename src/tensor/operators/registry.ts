@@ -2,13 +2,17 @@ import { convolution } from "./convolution";
 import { creation } from "./creation";
 import { crossEntropy } from "./crossEntropy";
 import { elementwise } from "./elementwise";
+import { exponential } from "./exponential";
 import { inPlace } from "./inPlace";
 import { matrix } from "./matrix";
 import { normalization } from "./normalization";
 import { pooling } from "./pooling";
 import { reduction } from "./reduction";
+import { rounding } from "./rounding";
 import { softmax } from "./softmax";
+import { special } from "./special";
 import type { Operator } from "./table";
+import { trigonometric } from "./trigonometric";
 import { update } from "./update";
 import { views } from "./views";
 
@@ -21,6 +25,10 @@ export function operatorNamed(name: string): Operator {
       creation,
       views,
       elementwise,
+      trigonometric,
+      exponential,
+      rounding,
+      special,
       reduction,
       matrix,
       softmax,

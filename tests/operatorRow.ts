@@ -1,0 +1,46 @@
+import type { Operand, Tensor } from "../src/tensor/index";
+import type { ReferenceCall } from "./referenceCall";
+import type { Tolerance } from "./referenceCase";
+
+type Outputs = Tensor | readonly Tensor[];
+
+/** How one of PyTorch's operators is called in Ringlet. */
+export interface OperatorRow {
+  /** PyTorch's parameters, in order. */
+  readonly parameters: readonly string[];
+  /** The outputs, in PyTorch's order. */
+  readonly call: (call: ReferenceCall) => Outputs | Promise<Outputs>;
+  /** Bounds other than the reference's, with their reason. */
+  readonly tolerance?: Tolerance & { readonly reason: string };
+}
+
+export const row = (parameters: string, call: OperatorRow["call"]): OperatorRow => ({
+  parameters: parameters.split(" ").filter((name) => name !== ""),
+  call,
+});
+
+export const unary = (of: (input: Tensor) => Tensor): OperatorRow => row("input", (a) => of(a.tensor("input")));
+export const binary = (of: (input: Operand, other: Operand) => Tensor): OperatorRow =>
+  row("input other", (a) => of(a.operand("input"), a.operand("other")));
+export const logical = (of: (input: Tensor, other: Tensor) => Tensor): OperatorRow =>
+  row("input other", (a) => of(a.tensor("input"), a.tensor("other")));
+export const reduction = (
+  of: (input: Tensor, dim: number | readonly number[] | null, keepdim: boolean) => Tensor,
+): OperatorRow => row("input dim keepdim", (a) => of(a.tensor("input"), a.numbers("dim"), a.boolean("keepdim", false)));
+export const indexReduction = (of: (input: Tensor, dim: number | null, keepdim: boolean) => Tensor): OperatorRow =>
+  row("input dim keepdim", (a) => of(a.tensor("input"), a.optionalNumber("dim"), a.boolean("keepdim", false)));
+
+/** max and min: of all values, along a dimension with indices, or of two tensors. */
+export const extreme = (
+  all: (input: Tensor) => Tensor,
+  along: (input: Tensor, dim: number, keepdim: boolean) => { readonly values: Tensor; readonly indices: Tensor },
+  ofTwo: (input: Operand, other: Operand) => Tensor,
+): OperatorRow =>
+  row("input dim keepdim", (a) => {
+    const input = a.tensor("input");
+    if (!a.has("dim")) return all(input);
+    const dim = a.operand("dim");
+    if (typeof dim !== "number") return ofTwo(input, dim);
+    const { values, indices } = along(input, dim, a.boolean("keepdim", false));
+    return [values, indices];
+  });

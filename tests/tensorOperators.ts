@@ -1,0 +1,143 @@
+import * as torch from "../src/tensor/index";
+import { binary, extreme, indexReduction, logical, type OperatorRow, reduction, row, unary } from "./operatorRow";
+
+/** Rows for what PyTorch has in `torch` and on its tensors. */
+export const tensorOperators: Readonly<Record<string, OperatorRow>> = {
+  // Elementwise
+  abs: unary(torch.abs),
+  add: row("input other alpha", (a) => torch.add(a.operand("input"), a.operand("other"), a.number("alpha", 1))),
+  clamp: row("input min max", (a) =>
+    torch.clamp(a.tensor("input"), a.optionalOperand("min"), a.optionalOperand("max")),
+  ),
+  clamp_max: row("input max", (a) => torch.clamp(a.tensor("input"), null, a.operand("max"))),
+  clamp_min: row("input min", (a) => torch.clamp(a.tensor("input"), a.operand("min"), null)),
+  cos: unary(torch.cos),
+  div: row("input other rounding_mode", (a) => {
+    const [input, other] = [a.operand("input"), a.operand("other")];
+    return a.has("rounding_mode")
+      ? torch.div(input, other, a.oneOf("rounding_mode", "trunc", "floor"))
+      : torch.div(input, other);
+  }),
+  erf: unary(torch.erf),
+  exp: unary(torch.exp),
+  floor: unary(torch.floor),
+  log: unary(torch.log),
+  maximum: binary(torch.maximum),
+  minimum: binary(torch.minimum),
+  mul: binary(torch.mul),
+  neg: unary(torch.neg),
+  pow: row("input exponent", (a) => torch.pow(a.operand("input"), a.operand("exponent"))),
+  reciprocal: unary(torch.reciprocal),
+  rsqrt: unary(torch.rsqrt),
+  sigmoid: unary(torch.sigmoid),
+  sign: unary(torch.sign),
+  sin: unary(torch.sin),
+  sqrt: unary(torch.sqrt),
+  square: unary((input) => torch.pow(input, 2)),
+  sub: row("input other alpha", (a) => torch.sub(a.operand("input"), a.operand("other"), a.number("alpha", 1))),
+  tanh: unary(torch.tanh),
+  trunc: unary(torch.trunc),
+  where: row("input condition other", (a) =>
+    torch.where(a.tensor("condition"), a.operand("input"), a.operand("other")),
+  ),
+
+  acos: unary(torch.acos),
+  asin: unary(torch.asin),
+  atan: unary(torch.atan),
+  atan2: binary(torch.atan2),
+  ceil: unary(torch.ceil),
+  cosh: unary(torch.cosh),
+  exp2: unary(torch.exp2),
+  expm1: unary(torch.expm1),
+  fmax: binary(torch.fmax),
+  fmin: binary(torch.fmin),
+  fmod: binary(torch.fmod),
+  frac: unary(torch.frac),
+  hypot: binary(torch.hypot),
+  lerp: row("input end weight", (a) => torch.lerp(a.tensor("input"), a.tensor("end"), a.operand("weight"))),
+  log10: unary(torch.log10),
+  log1p: unary(torch.log1p),
+  log2: unary(torch.log2),
+  logaddexp: binary(torch.logaddexp),
+  masked_fill: row("input mask value", (a) =>
+    torch.maskedFill(a.tensor("input"), a.tensor("mask"), a.operand("value")),
+  ),
+  nan_to_num: row("input nan posinf neginf", (a) =>
+    torch.nanToNum(a.tensor("input"), a.number("nan", 0), a.optionalNumber("posinf"), a.optionalNumber("neginf")),
+  ),
+  remainder: binary(torch.remainder),
+  round: row("input decimals", (a) => torch.round(a.tensor("input"), a.number("decimals", 0))),
+  sinh: unary(torch.sinh),
+  tan: unary(torch.tan),
+  xlogy: binary(torch.xlogy),
+  addcdiv: row("input tensor1 tensor2 value", (a) =>
+    torch.addcdiv(a.tensor("input"), a.tensor("tensor1"), a.tensor("tensor2"), a.number("value", 1)),
+  ),
+  addcmul: row("input tensor1 tensor2 value", (a) =>
+    torch.addcmul(a.tensor("input"), a.tensor("tensor1"), a.tensor("tensor2"), a.number("value", 1)),
+  ),
+
+  // Comparison
+  isfinite: unary(torch.isfinite),
+  isinf: unary(torch.isinf),
+  logical_xor: logical(torch.logicalXor),
+  eq: binary(torch.eq),
+  ge: binary(torch.ge),
+  gt: binary(torch.gt),
+  isnan: unary(torch.isnan),
+  le: binary(torch.le),
+  logical_and: logical(torch.logicalAnd),
+  logical_not: unary(torch.logicalNot),
+  logical_or: logical(torch.logicalOr),
+  lt: binary(torch.lt),
+  ne: binary(torch.ne),
+
+  // Reductions
+  amax: reduction(torch.amax),
+  amin: reduction(torch.amin),
+  argmax: indexReduction(torch.argmax),
+  argmin: indexReduction(torch.argmin),
+  logsumexp: reduction(torch.logsumexp),
+  max: extreme(torch.amax, torch.maxOver, torch.maximum),
+  mean: reduction(torch.mean),
+  min: extreme(torch.amin, torch.minOver, torch.minimum),
+  sum: reduction(torch.sum),
+  var: row("input dim unbiased keepdim", (a) => {
+    // PyTorch also takes unbiased as the second argument.
+    const unbiased = a.isBoolean("dim") ? a.boolean("dim", true) : a.boolean("unbiased", true);
+    const dim = a.isBoolean("dim") ? null : a.numbers("dim");
+    return torch.var_(a.tensor("input"), dim, { correction: unbiased ? 1 : 0, keepdim: a.boolean("keepdim", false) });
+  }),
+
+  // Matrices
+  bmm: row("input mat2", (a) => torch.bmm(a.tensor("input"), a.tensor("mat2"))),
+  dot: row("input other", (a) => torch.dot(a.tensor("input"), a.tensor("other"))),
+  matmul: row("input other", (a) => torch.matmul(a.tensor("input"), a.tensor("other"))),
+  mm: row("input mat2", (a) => torch.mm(a.tensor("input"), a.tensor("mat2"))),
+  mv: row("input vec", (a) => torch.mv(a.tensor("input"), a.tensor("vec"))),
+  // Views
+  broadcast_to: row("input *size", (a) => torch.broadcastTo(a.tensor("input"), a.list("*size"))),
+  cat: row("tensors dim", (a) => torch.cat(a.tensorList("tensors"), a.number("dim", 0))),
+  expand: row("input *size", (a) => torch.expand(a.tensor("input"), a.list("*size"))),
+  flatten: row("input start_dim end_dim", (a) =>
+    torch.flatten(a.tensor("input"), a.number("start_dim", 0), a.number("end_dim", -1)),
+  ),
+  narrow: row("input dim start length", (a) =>
+    torch.narrow(a.tensor("input"), a.number("dim"), a.number("start"), a.number("length")),
+  ),
+  permute: row("input *dims", (a) => torch.permute(a.tensor("input"), a.list("*dims"))),
+  reshape: row("input *shape", (a) => torch.reshape(a.tensor("input"), a.list("*shape"))),
+  select: row("input dim index", (a) => torch.select(a.tensor("input"), a.number("dim"), a.number("index"))),
+  squeeze: row("input dim", (a) =>
+    a.has("dim") ? torch.squeeze(a.tensor("input"), a.number("dim")) : torch.squeeze(a.tensor("input")),
+  ),
+  stack: row("tensors dim", (a) => torch.stack(a.tensorList("tensors"), a.number("dim", 0))),
+  t: unary(torch.t),
+  transpose: row("input dim0 dim1", (a) => torch.transpose(a.tensor("input"), a.number("dim0"), a.number("dim1"))),
+  unsqueeze: row("input dim", (a) => torch.unsqueeze(a.tensor("input"), a.number("dim"))),
+  view: row("input *shape", (a) => torch.view(a.tensor("input"), a.list("*shape"))),
+
+  // Probabilities and losses
+  log_softmax: row("input dim", (a) => torch.logSoftmax(a.tensor("input"), a.number("dim"))),
+  softmax: row("input dim", (a) => torch.softmax(a.tensor("input"), a.number("dim"))),
+};
