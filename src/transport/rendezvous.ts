@@ -1,4 +1,4 @@
-import { type DataConnection, Peer, type PeerOptions } from "peerjs";
+import type { DataConnection, Peer, PeerOptions } from "peerjs";
 import type { ClaimResult } from "./connector";
 
 /** Where PeerServer is. */
@@ -145,8 +145,10 @@ export class Rendezvous {
     return registration;
   }
 
-  #register(name: string): Promise<Registration> {
+  async #register(name: string): Promise<Registration> {
     const { host, port } = this.#server;
+    // Loaded when it is needed: PeerJS is for browsers, and a library that is imported in Node must not depend on it.
+    const { Peer } = await import("peerjs");
     return new Promise((resolve) => {
       const peer = new Peer(name, this.#options);
       const settle = (registration: Registration) => {
