@@ -3,9 +3,11 @@ import { type Clock, realClock, type TimerHandle } from "../base/clock";
 import { type Deferred, deferred } from "../base/deferred";
 import { Ring } from "../distributed/ring";
 import type { Frame, Link, MemberId, Network } from "../transport/link";
+import { Agreements } from "./agreements";
 import { AuditLog } from "./auditLog";
 import { ByteMeter } from "./byteMeter";
 import { trainingRun } from "./coordinator";
+import { EarlyChunks } from "./earlyChunks";
 import { firstWelcome } from "./firstContact";
 import { History } from "./history";
 import { JobView } from "./jobView";
@@ -14,29 +16,19 @@ import { Membership } from "./membership";
 import type { Effect, MembershipEvent, TimerName } from "./membershipEvents";
 import type { ControlMessage, Generation, RunState, StateKind, Status } from "./messages";
 import { Peers } from "./peers";
+import { Pulse } from "./pulse";
 import type { Evaluation, Prediction, Replica, TrainingState } from "./replica";
 import type { JobAuditLine, JobResult } from "./result";
-import { gainOfSharing } from "./shares";
-import type { GpuDescription, JobSnapshot, Notice } from "./snapshot";
+import type { GpuDescription, JobSnapshot } from "./snapshot";
 import type { Manifest } from "./spec";
 import type { TransferContents } from "./stateTransfer";
 import { skipsUntilPause, Trainer } from "./trainer";
 import { Transfers } from "./transfers";
 
-/** How often members and watchers hear of each other, in milliseconds. */
-const statusEvery = 250;
-/** How often rates of bytes are taken. */
-const ratesEvery = 1000;
-/** How long pause, resume and stop may take to be agreed on. */
-const commandTimeout = 45_000;
 /** A watcher asks for the losses that it lacks at most this often. */
 const historyEvery = 3_000;
 /** How long an all-reduce may go without a byte. */
 const ringTimeout = 30_000;
-/** New shares need so many measured steps, and must make a step faster by this part of it. */
-const rebalanceAfter = 15;
-const rebalanceGain = 0.15;
-
 export type OnProgress = (what: string, loaded: number, total: number) => void;
 
 interface CommonOptions {
@@ -83,22 +75,19 @@ export class JobMember {
   readonly #meter: ByteMeter;
   readonly #peers: Peers;
   readonly #view: JobView;
+  readonly #pulse: Pulse;
+  readonly #agreements: Agreements;
   readonly #transfers: Transfers;
+  readonly #early: EarlyChunks;
   readonly #timers = new Map<TimerName, TimerHandle>();
   readonly #events: MembershipEvent[] = [];
   #dispatching = false;
-  #tickTimer: TimerHandle | null = null;
-  #nextRates = 0;
   #historyAskedAt = Number.NEGATIVE_INFINITY;
   #replica: Replica | null = null;
   #trainer: Trainer | null = null;
   #ring: Ring | null = null;
-  /** Chunks of a generation that others adopted before this member did. */
-  #early: { readonly from: MemberId; readonly frame: Frame }[] = [];
-  #earlyBytes = 0;
   #joined: Deferred<void> | null = null;
   #left: Deferred<void> | null = null;
-  #runWaiters: { readonly kind: RunState["kind"]; readonly done: Deferred<void>; readonly timer: TimerHandle }[] = [];
   #closed = false;
 
   private constructor(options: CommonOptions, manifest: Manifest) {
@@ -138,6 +127,21 @@ export class JobMember {
       trainer: () => this.#trainer,
       onChange: () => this.onChange?.(),
     });
+    this.#pulse = new Pulse({
+      self: network.self,
+      clock: this.#clock,
+      membership: this.#membership,
+      peers: this.#peers,
+      view: this.#view,
+      audit: this.#audit,
+      meter: this.#meter,
+      trainer: () => this.#trainer,
+      onRebalance: () => this.#dispatch({ kind: "rebalance" }),
+      onTick: () => this.onChange?.(),
+    });
+    this.#agreements = new Agreements(this.#clock);
+    // What two steps move, and something for their frames.
+    this.#early = new EarlyChunks(16 * manifest.elements + 2 ** 20);
     this.#transfers = new Transfers({
       manifest,
       sha256: this.#sha256,
@@ -236,13 +240,9 @@ export class JobMember {
     if (this.#closed) return;
     this.#dispatch({ kind: "goodbye" });
     this.#closed = true;
-    if (this.#tickTimer !== null) this.#clock.clearTimeout(this.#tickTimer);
+    this.#pulse.stop();
     for (const timer of this.#timers.keys()) this.#clearTimer(timer);
-    for (const { done, timer } of this.#runWaiters) {
-      this.#clock.clearTimeout(timer);
-      done.reject(new Error(reason));
-    }
-    this.#runWaiters = [];
+    this.#agreements.close(reason);
     this.#trainer?.stop(reason);
     const replica = this.#replica;
     this.#replica = null;
@@ -317,7 +317,7 @@ export class JobMember {
   #open(first: Link | null, early: readonly Frame[]): void {
     this.#options.network.onRefused = (sentence) => this.#view.notice("warning", sentence);
     this.#peers.open(first, early);
-    this.#tickTimer = this.#clock.setTimeout(() => this.#tick(), statusEvery);
+    this.#pulse.start();
   }
 
   #onUnlinked(peer: MemberId, reason: string): void {
@@ -339,7 +339,7 @@ export class JobMember {
         break;
       case "telemetry":
         this.#view.board.tell(from, message);
-        if (message.weights !== null) this.#compareWeights(message.weights.step, from, message.weights.hash);
+        if (message.weights !== null) this.#pulse.compareWeights(message.weights.step, from, message.weights.hash);
         break;
       case "status":
         this.#onStatus(from, message);
@@ -368,15 +368,8 @@ export class JobMember {
     }
     // Whoever is about to adopt that generation keeps the chunk until then; for anyone else it is of no use.
     if (roundEpoch === null || frame.epoch < roundEpoch) return;
-    this.#earlyBytes += frame.payload.length + 64;
-    if (this.#earlyBytes > this.#earlyLimit)
+    if (!this.#early.keep(from, frame))
       this.#peers.drop(from, "It sent more gradients of a ring to come than any step has.");
-    else this.#early.push({ from, frame });
-  }
-
-  /** What chunks may come before their time: those of two steps, and something for their frames. */
-  get #earlyLimit(): number {
-    return 16 * this.manifest.elements + 2 ** 20;
   }
 
   #onStatus(from: MemberId, status: Status): void {
@@ -384,7 +377,7 @@ export class JobMember {
     const missing = this.#view.hear(status);
     if (this.#isMember) return;
     this.#dispatch({ kind: "view", epoch: status.epoch, members: status.members.map(({ id }) => id), from });
-    this.#settleRunWaiters(status.run.kind);
+    this.#agreements.reached(status.run.kind);
     if (!missing || this.#clock.now() - this.#historyAskedAt < historyEvery) return;
     this.#historyAskedAt = this.#clock.now();
     this.#peers.send(from, { kind: "history" });
@@ -439,7 +432,7 @@ export class JobMember {
         this.#declined(effect.sentence);
         break;
       case "notice":
-        this.#tellAll(effect.level, effect.sentence);
+        this.#pulse.tellAll(effect.level, effect.sentence);
         break;
     }
   }
@@ -521,22 +514,19 @@ export class JobMember {
     const members = generation.members.map(({ id }) => id);
     this.#ring?.abort("A new ring was formed.");
     this.#ring = members.length === 1 ? null : this.#makeRing(generation.epoch, members);
-    const early = this.#early;
-    this.#early = [];
-    this.#earlyBytes = 0;
     this.#view.board.clear();
     this.#view.regrouping = null;
     this.#view.ownPhase = { kind: "training" };
     if (generation.run.kind === "training" && !this.#view.finished) this.#view.elapsed.run();
     else this.#view.elapsed.stop();
     trainer.adopt(generation, members.indexOf(this.#self), this.#ring);
-    for (const { from, frame } of early) this.#onChunk(from, frame);
+    for (const { from, frame } of this.#early.take()) this.#onChunk(from, frame);
     this.#joined?.resolve();
     this.#joined = null;
-    this.#settleRunWaiters(generation.run.kind);
+    this.#agreements.reached(generation.run.kind);
     this.#view.notice("info", generation.reason);
     for (const peer of this.#peers.ids) if (!members.includes(peer)) this.#welcome(peer);
-    this.#tellStatus();
+    this.#pulse.tellStatus();
   }
 
   #makeRing(epoch: number, members: readonly MemberId[]): Ring {
@@ -546,7 +536,7 @@ export class JobMember {
       epoch,
       clock: this.#clock,
       timeoutMilliseconds: this.#options.ringTimeoutMilliseconds ?? ringTimeout,
-      earlyBytes: this.#earlyLimit,
+      earlyBytes: this.#early.limit,
       send: (to, header, payload) => {
         this.#meter.chunksSent.add(payload.length);
         this.#peers.link(to)?.send(header, payload);
@@ -653,13 +643,10 @@ export class JobMember {
       onSkipped: (inARow) => {
         if (inARow % skipsUntilPause !== 0 || !this.#membership.coordinates) return;
         const reason = `The gradients of ${inARow} steps in a row weren't finite numbers; a smaller learning rate may help.`;
-        this.#tellAll("error", reason);
+        this.#pulse.tellAll("error", reason);
         this.#dispatch({ kind: "command", run: { kind: "paused", by: this.#name, reason, until: 0 } });
       },
-      onHashed: (step, hash) => {
-        if (this.#membership.coordinates) this.#compareWeights(step, this.#self, hash);
-        else this.#sendTelemetry({ step, hash });
-      },
+      onHashed: (step, hash) => this.#pulse.hashed(step, hash),
     });
   }
 
@@ -668,73 +655,9 @@ export class JobMember {
     const now = this.#view.run;
     if (now?.kind === run.kind && this.#membership.roundEpoch === null) return Promise.resolve();
     if (now?.kind === "stopped") return Promise.reject(new Error(`The job was stopped by ${now.by}.`));
-    const done = deferred<void>();
-    const timer = this.#clock.setTimeout(() => {
-      this.#runWaiters = this.#runWaiters.filter((waiter) => waiter.done !== done);
-      done.reject(new Error(`The members didn't agree within ${commandTimeout / 1000} s: try again.`));
-    }, commandTimeout);
-    this.#runWaiters.push({ kind: run.kind, done, timer });
+    const agreed = this.#agreements.wait(run.kind);
     this.#dispatch({ kind: "command", run });
-    return done.promise;
-  }
-
-  #settleRunWaiters(kind: RunState["kind"]): void {
-    for (const waiter of this.#runWaiters.filter((candidate) => candidate.kind === kind)) {
-      this.#clock.clearTimeout(waiter.timer);
-      waiter.done.resolve();
-    }
-    this.#runWaiters = this.#runWaiters.filter((waiter) => waiter.kind !== kind);
-  }
-
-  #compareWeights(step: number, member: MemberId, hash: string): void {
-    const { generation, coordinates } = this.#membership;
-    if (!coordinates || generation === null) return;
-    const members = generation.members.map(({ id }) => id);
-    const others = this.#view.board.compareWeights(step, member, hash, members);
-    if (others === null) return;
-    const names = others.map((id) => this.#nameOf(id)).join(", ");
-    this.#tellAll(
-      "error",
-      `After ${step} steps the weights of ${names} differ from those of ${this.#nameOf(members[0]!)}: the replicas have drifted apart, and their tabs should leave and join again.`,
-    );
-  }
-
-  // ---- telling
-
-  #tick(): void {
-    if (this.#closed) return;
-    this.#tickTimer = this.#clock.setTimeout(() => this.#tick(), statusEvery);
-    if (this.#clock.now() >= this.#nextRates) {
-      this.#nextRates = this.#clock.now() + ratesEvery;
-      this.#meter.measure();
-    }
-    if (this.#membership.coordinates) this.#considerRebalance();
-    else if (this.#isMember) this.#sendTelemetry(null);
-    this.#tellStatus();
-    this.onChange?.();
-  }
-
-  /** The coordinator's word to everyone. */
-  #tellStatus(): void {
-    if (!this.#membership.coordinates) return;
-    const status = this.#view.tell();
-    if (status !== null) this.#peers.toAll(status);
-  }
-
-  #sendTelemetry(weights: { readonly step: number; readonly hash: string } | null): void {
-    const leader = this.#membership.leader;
-    const trainer = this.#trainer;
-    if (leader === null || trainer === null) return;
-    this.#peers.send(leader, {
-      kind: "telemetry",
-      // The median of fewer steps is no measure.
-      samplesPerSecond: trainer.speedSteps >= rebalanceAfter ? trainer.samplesPerSecond : 0,
-      timing: trainer.timing,
-      samples: this.#audit.samples,
-      bytesInPerSecond: this.#meter.inPerSecond,
-      bytesOutPerSecond: this.#meter.outPerSecond,
-      weights,
-    });
+    return agreed;
   }
 
   /** Tells one who isn't in the ring what the job is and who is. */
@@ -743,26 +666,6 @@ export class JobMember {
     if (generation === null) return;
     const members = generation.members.map(({ id }) => id);
     this.#peers.send(to, { kind: "welcome", manifest: this.manifest, epoch: generation.epoch, members });
-  }
-
-  /** Says something to the person at every tab. */
-  #tellAll(level: Notice["kind"], sentence: string): void {
-    this.#view.notice(level, sentence);
-    this.#peers.toAll({ kind: "notice", level, sentence: sentence.slice(0, 500) });
-  }
-
-  /** Asks for new shares when the speeds measured promise a faster step. */
-  #considerRebalance(): void {
-    const { generation, roundEpoch } = this.#membership;
-    const trainer = this.#trainer;
-    if (generation === null || trainer === null || roundEpoch !== null || generation.members.length < 2) return;
-    if (trainer.speedSteps < rebalanceAfter || trainer.finished) return;
-    if (trainer.committed < generation.startStep + rebalanceAfter) return;
-    const speeds = generation.members.map(({ id }) =>
-      id === this.#self ? trainer.samplesPerSecond : (this.#view.board.of(id)?.samplesPerSecond ?? 0),
-    );
-    const counts = generation.members.map(({ count }) => count);
-    if (gainOfSharing(counts, speeds) > rebalanceGain) this.#dispatch({ kind: "rebalance" });
   }
 
   get #isMember(): boolean {

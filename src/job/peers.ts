@@ -84,6 +84,8 @@ export class Peers {
       this.#links.delete(peer);
       if (!this.#closed) this.#host.onUnlinked(peer, reason);
     };
+    // It may have been gone already, which was told at once.
+    if (!this.has(peer)) return;
     this.send(peer, { kind: "hello", ...this.self, member: this.#host.isMember() });
     this.#host.onLinked(peer);
     for (const frame of early) this.#onFrame(link, frame);

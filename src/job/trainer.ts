@@ -310,6 +310,7 @@ export class Trainer {
   #onError(session: Session, error: unknown): void {
     const sentence = error instanceof Error ? error.message : String(error);
     this.#inFlight.length = 0;
+    this.#computing = false;
     if (session.ended) return;
     if (session.ring !== null && session.ring.aborted !== null) {
       this.#options.onFailed(session.generation.epoch, session.ring.aborted);

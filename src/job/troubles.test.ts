@@ -87,6 +87,21 @@ describe("a ring", () => {
       simulation.end();
     });
 
+  it("goes on without one that hangs while it joins, at whatever message", async () => {
+    for (let events = 0; events < 40; events += 4) {
+      const simulation = await Simulation.ring(2);
+      const joiner = await simulation.watch(simulation.tabs[0]!);
+      await simulation.clock.advance(100);
+      joiner.job.join().catch(() => {});
+      await simulation.events(events);
+      simulation.freeze(joiner);
+      await simulation.untilFinished(150_000);
+      expect(simulation.members).toEqual(simulation.tabs.slice(0, 2));
+      await expectGoodEnd(simulation, `after ${events} events`);
+      simulation.end();
+    }
+  });
+
   it("lets a member leave within seconds although its coordinator hangs", async () => {
     const simulation = await Simulation.ring(3);
     await simulation.untilStep(10);
