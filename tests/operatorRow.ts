@@ -1,4 +1,4 @@
-import type { Operand, Tensor } from "../src/tensor/index";
+import type { Operand, Tensor, VarianceOptions } from "../src/tensor/index";
 import type { ReferenceCall } from "./referenceCall";
 import type { Tolerance } from "./referenceCase";
 
@@ -43,4 +43,15 @@ export const extreme = (
     if (typeof dim !== "number") return ofTwo(input, dim);
     const { values, indices } = along(input, dim, a.boolean("keepdim", false));
     return [values, indices];
+  });
+
+/** var, std and the like. PyTorch also takes unbiased as the second argument, and correction in its place. */
+export const variance = (
+  of: (input: Tensor, dim: number | readonly number[] | null, options: VarianceOptions) => Outputs,
+): OperatorRow =>
+  row("input dim unbiased keepdim correction", (a) => {
+    const unbiased = a.isBoolean("dim") ? a.boolean("dim", true) : a.boolean("unbiased", true);
+    const dim = a.isBoolean("dim") ? null : a.numbers("dim");
+    const correction = a.number("correction", unbiased ? 1 : 0);
+    return of(a.tensor("input"), dim, { correction, keepdim: a.boolean("keepdim", false) });
   });

@@ -109,6 +109,32 @@ export class ReferenceCall {
     return text;
   }
 
+  /** A text where it is one of `texts`, otherwise a number; null where it isn't given. */
+  textOrNumber<Text extends string>(name: string, ...texts: Text[]): Text | number | null {
+    const argument = this.#arguments.get(name);
+    const text = texts.find((candidate) => candidate === argument);
+    if (text === undefined) return this.optionalNumber(name);
+    this.#take(name);
+    return text;
+  }
+
+  /** An element type; null where it isn't given. */
+  dtype(name: string): DType | null {
+    const argument = this.#take(name);
+    if (argument === null) return null;
+    if (typeof argument !== "object" || !("$dtype" in argument)) return this.#fail(name, "an element type");
+    switch (argument.$dtype) {
+      case "float32":
+      case "bool":
+        return argument.$dtype;
+      case "int32":
+      case "int64":
+        return "int32";
+      default:
+        return this.#fail(name, "float32, bool, int32 or int64");
+    }
+  }
+
   /** A number or a list of numbers; null where it isn't given. */
   numbers(name: string): number | number[] | null {
     const argument = this.#take(name);

@@ -1,5 +1,15 @@
 import * as torch from "../src/tensor/index";
-import { binary, extreme, indexReduction, logical, type OperatorRow, reduction, row, unary } from "./operatorRow";
+import {
+  binary,
+  extreme,
+  indexReduction,
+  logical,
+  type OperatorRow,
+  reduction,
+  row,
+  unary,
+  variance,
+} from "./operatorRow";
 
 /** Rows for what PyTorch has in `torch` and on its tensors. */
 export const tensorOperators: Readonly<Record<string, OperatorRow>> = {
@@ -102,11 +112,35 @@ export const tensorOperators: Readonly<Record<string, OperatorRow>> = {
   mean: reduction(torch.mean),
   min: extreme(torch.amin, torch.minOver, torch.minimum),
   sum: reduction(torch.sum),
-  var: row("input dim unbiased keepdim", (a) => {
-    // PyTorch also takes unbiased as the second argument.
-    const unbiased = a.isBoolean("dim") ? a.boolean("dim", true) : a.boolean("unbiased", true);
-    const dim = a.isBoolean("dim") ? null : a.numbers("dim");
-    return torch.var_(a.tensor("input"), dim, { correction: unbiased ? 1 : 0, keepdim: a.boolean("keepdim", false) });
+  all: reduction(torch.all),
+  any: reduction(torch.any),
+  count_nonzero: row("input dim", (a) => torch.countNonzero(a.tensor("input"), a.numbers("dim"))),
+  cumprod: row("input dim dtype", (a) => torch.cumprod(a.tensor("input"), a.number("dim"), a.dtype("dtype"))),
+  cumsum: row("input dim dtype", (a) => torch.cumsum(a.tensor("input"), a.number("dim"), a.dtype("dtype"))),
+  "linalg.vector_norm": row("input ord dim keepdim", (a) =>
+    torch.vectorNorm(a.tensor("input"), a.number("ord", 2), a.numbers("dim"), a.boolean("keepdim", false)),
+  ),
+  nansum: reduction(torch.nansum),
+  norm: row("input p dim keepdim", (a) =>
+    torch.norm(
+      a.tensor("input"),
+      a.textOrNumber("p", "fro", "nuc") ?? "fro",
+      a.numbers("dim"),
+      a.boolean("keepdim", false),
+    ),
+  ),
+  prod: row("input dim keepdim dtype", (a) =>
+    torch.prod(a.tensor("input"), a.optionalNumber("dim"), a.boolean("keepdim", false), a.dtype("dtype")),
+  ),
+  std: variance(torch.std),
+  std_mean: variance((...given) => {
+    const { std, mean } = torch.stdMean(...given);
+    return [std, mean];
+  }),
+  var: variance(torch.var_),
+  var_mean: variance((...given) => {
+    const { var: variance, mean } = torch.varMean(...given);
+    return [variance, mean];
   }),
 
   // Matrices

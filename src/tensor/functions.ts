@@ -22,6 +22,7 @@ export {
   nllLoss,
   type Reduction,
 } from "./operators/crossEntropy";
+export { cumprod, cumsum } from "./operators/cumulative";
 export * from "./operators/elementwise";
 export { exp2, expm1, log1p, log2, log10, logaddexp, xlogy } from "./operators/exponential";
 export { accumulate_, copy_ } from "./operators/inPlace";
@@ -33,6 +34,7 @@ export {
   groupNorm,
   layerNorm,
 } from "./operators/normalization";
+export { norm, vectorNorm } from "./operators/norms";
 export {
   type AvgPool2dOptions,
   avgPool2d,
@@ -69,6 +71,7 @@ export {
   nanToNum,
   square,
 } from "./operators/special";
+export { all, any, countNonzero, nansum, prod, std, stdMean, varMean } from "./operators/statistics";
 export { acos, asin, atan, atan2, cosh, sinh, tan } from "./operators/trigonometric";
 export {
   broadcastTo,

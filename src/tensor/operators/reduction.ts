@@ -10,13 +10,13 @@ import { isNan } from "./mathShader";
 import { type BufferValue, innerOffset, type Lowering, type Operator, type ScalarReference } from "./table";
 import { expand, reshape } from "./views";
 
-type ReductionAttributes = { readonly dims: readonly number[] };
+export type ReductionAttributes = { readonly dims: readonly number[] };
 
 /** Elements that one invocation reduces in turn; longer reductions go in stages, which also keeps sums accurate. */
 const runLength = 512;
 const maxRank = 8;
 
-interface Combination {
+export interface Combination {
   readonly name: string;
   /** WGSL statements that declare what `combine` changes; TYPE is the elements' type. */
   readonly start: string;
@@ -192,7 +192,7 @@ function emitReduction(
   if (inStages) emitReduction(lowering, combination, target, [1], out, divisor);
 }
 
-function reductionRow(
+export function reductionRow(
   combination: Combination,
   backward?: Operator<ReductionAttributes>["backward"],
 ): Operator<ReductionAttributes> {
@@ -239,7 +239,7 @@ const argminRow = reductionRow(indexOfSmallest);
 
 export const reduction: readonly Operator[] = [sumRow, amaxRow, aminRow, argmaxRow, argminRow];
 
-type Dims = number | readonly number[] | null;
+export type Dims = number | readonly number[] | null;
 
 const sumOver = (input: Tensor, dims: readonly number[], divisor = 1): Tensor =>
   apply(sumRow, [input], { dims }, [divisor]);

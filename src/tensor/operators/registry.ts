@@ -1,6 +1,7 @@
 import { convolution } from "./convolution";
 import { creation } from "./creation";
 import { crossEntropy } from "./crossEntropy";
+import { cumulative } from "./cumulative";
 import { elementwise } from "./elementwise";
 import { exponential } from "./exponential";
 import { inPlace } from "./inPlace";
@@ -11,6 +12,7 @@ import { reduction } from "./reduction";
 import { rounding } from "./rounding";
 import { softmax } from "./softmax";
 import { special } from "./special";
+import { statistics } from "./statistics";
 import type { Operator } from "./table";
 import { trigonometric } from "./trigonometric";
 import { update } from "./update";
@@ -30,6 +32,8 @@ export function operatorNamed(name: string): Operator {
       rounding,
       special,
       reduction,
+      statistics,
+      cumulative,
       matrix,
       softmax,
       crossEntropy,
