@@ -104,7 +104,13 @@ async function badDay(seed: number): Promise<void> {
       }
     }
   }
-  await simulation.clock.advance(60_000);
+  const phaseOf = (tab: Tab) => tab.job.snapshot(Number.POSITIVE_INFINITY).phase.kind;
+  await simulation.clock.runUntil(
+    () => simulation.members.length > 0 && simulation.members.every((tab) => /finished|paused/.test(phaseOf(tab))),
+    simulation.clock.now() + 60_000,
+  );
+  // Who asked for something meanwhile is answered.
+  await simulation.clock.advance(2_000);
   for (const tab of simulation.members)
     if (tab.job.snapshot(0).phase.kind === "paused") await simulation.wait(tab.job.resume());
   await simulation.untilFinished();
@@ -148,7 +154,13 @@ async function wildDay(seed: number): Promise<void> {
       watcher?.job.join().catch(() => {});
     }
   }
-  await simulation.clock.advance(200_000);
+  const over = () =>
+    simulation.tabs.every(
+      (tab) =>
+        !tab.alive || /finished|watching|failed|left/.test(tab.job.snapshot(Number.POSITIVE_INFINITY).phase.kind),
+    );
+  await simulation.clock.runUntil(over, simulation.clock.now() + 200_000);
+  await simulation.clock.advance(2_000);
   const expected = await loneCurve(spec);
   for (const tab of simulation.members) {
     const { phase, losses } = tab.job.snapshot(0);
