@@ -1,22 +1,51 @@
 import { type Device, type Grid, sizeClass } from "../gpu";
 import { bytesPerElement, type DType } from "./dtype";
+import {
+  fits,
+  fusedKernel,
+  type Group,
+  isLinear,
+  type Member,
+  type Operand,
+  type Prologue,
+  type Stored,
+  stepsOf,
+} from "./fusion";
 import type { Node } from "./graph";
 import { copyInto } from "./operators/copy";
+import { broadcastStrides, type ElementFunction } from "./operators/elementwiseKernel";
 import { operatorNamed } from "./operators/registry";
-import type { BufferValue, KernelCall, LoweredNode, Lowering, Root, Value } from "./operators/table";
+import {
+  type BufferValue,
+  innerOffset,
+  type KernelCall,
+  type LoweredNode,
+  type Lowering,
+  type Producer,
+  type Root,
+  type ScalarReference,
+  type Value,
+} from "./operators/table";
 import { encodeWord, type Place, type PlacedBinding, Plan, type Step, uniformWords } from "./plan";
 import { leafOp, type Recording, scalarOp } from "./recording";
 import { contiguousStrides, describeShape, type Shape, sizeOf } from "./shape";
 import type { Scratch, Workspace } from "./workspace";
 
 interface PlannedRoot extends Root {
-  readonly place: Place;
+  /** Null while no kernel was planned that stores it. */
+  place: Place | null;
   /** Which memory it lies in, for leaves: kernels can't read and write one memory at once. */
   readonly memory: number | null;
-  readonly scratch: { readonly size: number; readonly ordinal: number } | null;
-  /** Uses by nodes still to be lowered. */
+  scratch: { readonly size: number; readonly ordinal: number } | null;
+  /** Uses by nodes still to be lowered, and by groups whose kernels are not planned yet. */
   uses: number;
+  /** The group that computes it, while its kernel is not planned. */
+  group: PendingGroup | null;
 }
+
+type PendingGroup = Group<PlannedRoot>;
+type PendingMember = Member<PlannedRoot>;
+type PendingOperand = Operand<PlannedRoot>;
 
 /** Lowers a recording: only what is needed for its outputs and effects, with scratch memory reused by lifetime. */
 export function planRecording(recording: Recording, device: Device, workspace: Workspace): Plan {
@@ -45,6 +74,8 @@ class Planner implements Lowering {
   /** Nodes of one element that survive in the ring. */
   private readonly ringed: ReadonlySet<number>;
   private readonly scalars = new Map<number, BufferValue>();
+  /** Groups whose kernels are not planned yet: more may join them. */
+  private readonly pending = new Set<PendingGroup>();
   private readonly scalarInputs: { readonly node: number; readonly target: PlacedBinding }[] = [];
 
   constructor(
@@ -60,7 +91,7 @@ class Planner implements Lowering {
   plan(): Plan {
     const { nodes } = this.recording.graph;
     this.takeScalars();
-    for (const [index, node] of nodes.entries()) {
+    for (const index of nodes.keys()) {
       if (this.uses[index]! < 0) continue;
       this.node = index;
       let value = this.valueOf(index);
@@ -76,14 +107,12 @@ class Planner implements Lowering {
       }
       this.values.set(index, value);
       if (value.kind === "buffer") this.rootOf(value).uses += this.uses[index]!;
-      for (const input of node.inputs) {
-        const used = this.values.get(input)!;
-        if (used.kind === "buffer") this.drop(this.rootOf(used));
-      }
+      for (const root of this.rootsOf(this.inputsOf(index))) this.drop(root);
       if (value.kind === "buffer") this.recycle(this.rootOf(value));
       for (const root of this.temporaries) this.recycle(root);
       this.temporaries = [];
     }
+    for (const group of this.pending) this.settle(group);
     const survivors = this.recording.scalars.map((index) => this.placed(this.scalars.get(index)!));
     return new Plan(this.steps, this.scratches, this.workspace, this.scalarInputs, survivors);
   }
@@ -96,15 +125,29 @@ class Planner implements Lowering {
   result(): BufferValue {
     const { shape, dtype } = this.recording.graph.nodes[this.node]!;
     if (!this.recording.outputs.has(this.node)) return this.allocate(shape, dtype);
-    const place: Place = { kind: "output", node: this.node };
-    const root: PlannedRoot = { bytes: byteSize(shape), isShared: false, place, memory: null, scratch: null, uses: 0 };
-    this.roots.set(root, root);
-    return { kind: "buffer", root, shape, dtype, strides: contiguousStrides(shape), offset: 0 };
+    return this.valueIn(this.newRoot(byteSize(shape), { kind: "output", node: this.node }), shape, dtype);
   }
 
   allocate(shape: Shape, dtype: DType): BufferValue {
-    const bytes = byteSize(shape);
-    const size = sizeClass(bytes);
+    const root = this.newRoot(byteSize(shape), null);
+    this.place(root, this.node, shape);
+    this.temporaries.push(root);
+    return this.valueIn(root, shape, dtype);
+  }
+
+  private newRoot(bytes: number, place: Place | null): PlannedRoot {
+    const root: PlannedRoot = { bytes, isShared: false, place, memory: null, scratch: null, uses: 0, group: null };
+    this.roots.set(root, root);
+    return root;
+  }
+
+  private valueIn(root: Root, shape: Shape, dtype: DType): BufferValue {
+    return { kind: "buffer", root, shape, dtype, strides: contiguousStrides(shape), offset: 0 };
+  }
+
+  /** Finds scratch memory for a root. */
+  private place(root: PlannedRoot, node: number, shape: Shape): void {
+    const size = sizeClass(root.bytes);
     let ordinal = this.free.get(size)?.pop();
     if (ordinal === undefined) {
       ordinal = this.taken.get(size) ?? 0;
@@ -113,16 +156,12 @@ class Planner implements Lowering {
         this.workspace.acquire(
           size,
           ordinal,
-          `${this.recording.graph.nodes[this.node]!.op}: a tensor of shape ${describeShape(shape)}`,
+          `${this.recording.graph.nodes[node]!.op}: a tensor of shape ${describeShape(shape)}`,
         ),
       );
     }
-    const { slice } = this.workspace.peek(size, ordinal);
-    const place: Place = { kind: "scratch", slice };
-    const root: PlannedRoot = { bytes, isShared: false, place, memory: null, scratch: { size, ordinal }, uses: 0 };
-    this.roots.set(root, root);
-    this.temporaries.push(root);
-    return { kind: "buffer", root, shape, dtype, strides: contiguousStrides(shape), offset: 0 };
+    root.place = { kind: "scratch", slice: this.workspace.peek(size, ordinal).slice };
+    root.scratch = { size, ordinal };
   }
 
   dense(value: Value): BufferValue {
@@ -139,7 +178,202 @@ class Planner implements Lowering {
     return filled;
   }
 
-  dispatch({ shader, bindings, uniforms, grid, work }: KernelCall): void {
+  dispatch(call: KernelCall): void {
+    for (const value of call.bindings) this.settle(this.rootOf(value).group);
+    for (const [i, value] of call.bindings.entries())
+      if (call.shader.bindings[i] === "write") this.settleReaders(this.rootOf(value).memory);
+    this.emit(call);
+  }
+
+  elementwise(f: ElementFunction, operands: readonly Value[], scalars: readonly ScalarReference[]): BufferValue {
+    const { shape, dtype } = this.recording.graph.nodes[this.node]!;
+    if (sizeOf(shape) === 0) return this.result();
+    const value = this.unplaced(shape, dtype);
+    const target = this.rootOf(value);
+    const members = this.joined(f, operands, scalars, shape, dtype, target);
+    this.wait({ count: sizeOf(shape), members });
+    return value;
+  }
+
+  produce(producer: Producer): BufferValue {
+    const { shape, dtype } = this.recording.graph.nodes[this.node]!;
+    const count = sizeOf(shape);
+    if (count === 0) return this.result();
+    const value = this.unplaced(shape, dtype);
+    this.wait({ count, members: [this.producerMember(producer, dtype, this.rootOf(value))] });
+    return value;
+  }
+
+  produceInto(producer: Producer, out: BufferValue): void {
+    const member = this.producerMember(producer, out.dtype, this.rootOf(out));
+    const group = { count: sizeOf(out.shape), members: [member] };
+    this.emit(fusedKernel(group, [{ member, value: out, isUpdated: false, keepsPadding: false }]));
+    this.unclaim(group.members);
+  }
+
+  store(f: ElementFunction, operands: readonly Value[], out: BufferValue): boolean {
+    if (innerOffset(out) !== 0 || !isContiguous(out.shape, out.strides)) return false;
+    const target = this.rootOf(out);
+    const members = this.joined(f, operands, [], out.shape, out.dtype, target);
+    const count = sizeOf(out.shape);
+    const used = this.rootsOf(operands);
+    const needed = members.slice(0, -1).filter(({ target: root }) => isNeeded(root, used));
+    for (const member of needed) this.placeMember(member);
+    this.settleReaders(target.memory);
+    const whole = this.valueIn(target, [count], out.dtype);
+    this.emit(
+      fusedKernel({ count, members }, [
+        ...needed.map((member) => this.stored(member, count)),
+        {
+          member: members.at(-1)!,
+          value: { ...whole, offset: out.offset },
+          isUpdated: true,
+          keepsPadding: target.isShared || target.bytes !== count * bytesPerElement,
+        },
+      ]),
+    );
+    for (const member of members.slice(0, -1)) member.target.group = null;
+    this.unclaim(members);
+    return true;
+  }
+
+  /**
+   * The members of the groups that compute the operands, as far as they walk alike and fit one kernel, and behind them
+   * the call of `f`. The groups wait no longer.
+   */
+  private joined(
+    f: ElementFunction,
+    operands: readonly Value[],
+    scalars: readonly ScalarReference[],
+    shape: Shape,
+    dtype: DType,
+    target: PlannedRoot,
+  ): PendingMember[] {
+    const walked = operands.map((value) => {
+      const steps = value.kind === "buffer" ? stepsOf(shape, broadcastStrides(value, shape)) : null;
+      return { value, steps, joins: steps !== null && isLinear(steps) && isWhole(value, sizeOf(shape)) };
+    });
+    for (const { value, joins } of walked) if (value.kind === "buffer" && !joins) this.settle(this.rootOf(value).group);
+    const groups = new Set<PendingGroup>();
+    let hasProducer = false;
+    for (const { value } of walked) {
+      const group = value.kind === "buffer" ? this.rootOf(value).group : null;
+      if (!group || groups.has(group)) continue;
+      const producing = group.members[0]!.compute.kind === "producer";
+      if (producing && hasProducer) this.settle(group);
+      else groups.add(group);
+      hasProducer ||= producing;
+    }
+    const used = this.rootsOf(operands);
+    for (;;) {
+      const before = [...groups]
+        .sort(
+          (a, b) =>
+            Number(b.members[0]!.compute.kind === "producer") - Number(a.members[0]!.compute.kind === "producer"),
+        )
+        .flatMap(({ members }) => members);
+      const list = walked.map(({ value, steps }): PendingOperand => {
+        if (value.kind === "constant") return { kind: "constant", scalar: value.scalar, dtype: value.dtype };
+        const root = this.rootOf(value);
+        const member = root.group && before.find((one) => one.target === root);
+        return member ? { kind: "member", member } : { kind: "load", value, steps: steps! };
+      });
+      if (f.updates) list.unshift({ kind: "stored", dtype });
+      const call: PendingMember = { compute: { kind: "call", f, operands: list, scalars }, dtype, target };
+      const members = [...before, call];
+      const stored = 1 + before.filter(({ target: root }) => isNeeded(root, used)).length;
+      if (groups.size > 0 && !fits(members, stored)) {
+        for (const group of groups) this.settle(group);
+        groups.clear();
+        continue;
+      }
+      for (const group of groups) this.pending.delete(group);
+      this.claim([call]);
+      return members;
+    }
+  }
+
+  private producerMember(producer: Producer, dtype: DType, target: PlannedRoot): PendingMember {
+    const prologue = this.prologueOf(producer);
+    for (const [i, { value }] of producer.inputs.entries())
+      if (i > 0 || !prologue) this.settle(this.rootOf(value).group);
+    const member: PendingMember = { compute: { kind: "producer", producer, prologue }, dtype, target };
+    // A prologue's loads are claimed already.
+    for (const { value } of producer.inputs.slice(prologue ? 1 : 0)) this.rootOf(value).uses += 1;
+    return member;
+  }
+
+  /** The chain behind a producer's first input, where nothing else needs it. */
+  private prologueOf(producer: Producer): Prologue<PlannedRoot> | null {
+    const first = producer.inputs[0];
+    if (!producer.loadsFirst || !first || first.value.offset !== 0) return null;
+    const root = this.rootOf(first.value);
+    const { group } = root;
+    if (!group || group.members[0]!.compute.kind === "producer") return null;
+    if (group.members.some(({ target }) => isNeeded(target, [root]))) return null;
+    if (!fits(group.members, producer.inputs.length + 2)) return null;
+    this.pending.delete(group);
+    for (const { target } of group.members) target.group = null;
+    return { members: group.members, result: group.members.find(({ target }) => target === root)! };
+  }
+
+  /** The node's result, whose memory is found when its kernel is planned. */
+  private unplaced(shape: Shape, dtype: DType): BufferValue {
+    if (this.recording.outputs.has(this.node)) return this.result();
+    return this.valueIn(this.newRoot(byteSize(shape), null), shape, dtype);
+  }
+
+  private wait(group: PendingGroup): void {
+    this.pending.add(group);
+    for (const { target } of group.members) target.group = group;
+  }
+
+  /** Plans the kernel of a group. */
+  private settle(group: PendingGroup | null): void {
+    if (!group || !this.pending.delete(group)) return;
+    const needed = group.members.filter(({ target }) => isNeeded(target, []));
+    for (const member of needed) this.placeMember(member);
+    for (const { target } of group.members) target.group = null;
+    if (needed.length > 0)
+      this.emit(
+        fusedKernel(
+          group,
+          needed.map((member) => this.stored(member, group.count)),
+        ),
+      );
+    this.unclaim(group.members);
+  }
+
+  /** Plans the kernels of groups that read a memory, before something writes to it. */
+  private settleReaders(memory: number | null): void {
+    if (memory === null) return;
+    for (const group of this.pending)
+      if (loadsOf(group.members).some((value) => this.rootOf(value).memory === memory)) this.settle(group);
+  }
+
+  private placeMember({ target }: PendingMember): void {
+    if (!target.place) this.place(target, this.node, [target.bytes / bytesPerElement]);
+  }
+
+  private stored(member: PendingMember, count: number): Stored<PlannedRoot> {
+    return { member, value: this.valueIn(member.target, [count], member.dtype), isUpdated: false, keepsPadding: false };
+  }
+
+  /** Keeps what members load until their kernel is planned. */
+  private claim(members: readonly PendingMember[]): void {
+    for (const value of loadsOf(members)) this.rootOf(value).uses += 1;
+  }
+
+  private unclaim(members: readonly PendingMember[]): void {
+    for (const value of loadsOf(members)) this.drop(this.rootOf(value));
+  }
+
+  /** The roots of values, one for each use. */
+  private rootsOf(values: readonly Value[]): PlannedRoot[] {
+    return values.flatMap((value) => (value.kind === "buffer" ? [this.rootOf(value)] : []));
+  }
+
+  private emit({ shader, bindings, uniforms, grid, work }: KernelCall): void {
     if (grid[0] * grid[1] * grid[2] === 0) return;
     const apart = bindings.map((value, i) =>
       shader.bindings[i] === "read" &&
@@ -173,7 +407,7 @@ class Planner implements Lowering {
   /** @param alignment of the offset, in elements. */
   private placed(value: BufferValue, alignment = 1): PlacedBinding {
     const offset = (value.offset - (value.offset % alignment)) * bytesPerElement;
-    return { place: this.rootOf(value).place, offset };
+    return { place: this.rootOf(value).place!, offset };
   }
 
   private valueOf(index: number): Value {
@@ -207,17 +441,21 @@ class Planner implements Lowering {
   private scalar(value: Value): BufferValue {
     if (value.kind === "buffer") {
       const { place, bytes } = this.rootOf(value);
-      if (place.kind === "output" || (place.kind === "scratch" && bytes <= bytesPerElement)) return value;
+      if (place?.kind === "output" || (place?.kind !== "leaf" && bytes <= bytesPerElement)) return value;
     }
     const copy = this.allocate(value.shape, value.dtype);
     copyInto(this, value, copy);
     return copy;
   }
 
+  private inputsOf(index: number): Value[] {
+    return this.recording.graph.nodes[index]!.inputs.map((input) => this.values.get(input)!);
+  }
+
   private lowerNode(index: number): Value {
     const node = this.recording.graph.nodes[index]!;
     const lowered: LoweredNode = {
-      inputs: node.inputs.map((input) => this.values.get(input)!),
+      inputs: this.inputsOf(index),
       attributes: node.attributes,
       scalars: node.scalars.map((_, i) => ({ node: index, index: i })),
       shape: node.shape,
@@ -237,6 +475,7 @@ class Planner implements Lowering {
       memory,
       scratch: null,
       uses: 0,
+      group: null,
     };
     this.roots.set(root, root);
     return { kind: "buffer", root, shape, dtype, strides: contiguousStrides(shape), offset: 0 };
@@ -245,7 +484,7 @@ class Planner implements Lowering {
   private isOutput(value: Value, index: number): boolean {
     if (value.kind === "constant") return false;
     const { place } = this.rootOf(value);
-    return place.kind === "output" && place.node === index;
+    return place?.kind === "output" && place.node === index;
   }
 
   private rootOf(value: BufferValue): PlannedRoot {
@@ -294,6 +533,27 @@ function countUses({ graph: { nodes }, outputs, scalars }: Recording): Int32Arra
   }
   return uses;
 }
+
+/** Whether a root must be stored, for others than these uses. */
+function isNeeded(root: PlannedRoot, used: readonly PlannedRoot[]): boolean {
+  return root.place?.kind === "output" || root.uses > used.filter((other) => other === root).length;
+}
+
+/** What members read. */
+function loadsOf(members: readonly PendingMember[]): BufferValue[] {
+  return members.flatMap(({ compute }) =>
+    compute.kind === "call"
+      ? compute.operands.flatMap((operand) => (operand.kind === "load" ? [operand.value] : []))
+      : [
+          ...compute.producer.inputs.slice(compute.prologue ? 1 : 0).map(({ value }) => value),
+          ...loadsOf(compute.prologue?.members ?? []),
+        ],
+  );
+}
+
+/** Whether a value is all of its root. */
+const isWhole = (value: Value, count: number): boolean =>
+  value.kind === "buffer" && value.offset === 0 && value.root.bytes === count * bytesPerElement;
 
 const hasEffect = ({ op }: Node): boolean => op !== leafOp && op !== scalarOp && operatorNamed(op).effect === true;
 

@@ -29,8 +29,8 @@ const letters = ["a", "b", "c", "d"] as const;
 const dtypeCode = { float32: 0, int32: 1, bool: 2 } as const satisfies Record<DType, number>;
 
 /**
- * Computes `out = f(operands)` with broadcasting. One kernel serves all shapes: it walks linearly where every operand
- * lies like the result, and by strides otherwise.
+ * Stores `f(operands)` in `out`, with broadcasting: fused with what the operands are computed from where `out` is in one
+ * piece, and otherwise by a kernel that walks by strides and serves all shapes.
  */
 export function emitElementwise(
   lowering: Lowering,
@@ -40,7 +40,7 @@ export function emitElementwise(
   scalars: readonly ScalarReference[] = [],
 ): void {
   const count = sizeOf(out.shape);
-  if (count === 0) return;
+  if (count === 0 || (scalars.length === 0 && lowering.store(f, operands, out))) return;
   const buffers = operands.filter((value) => value.kind === "buffer");
   const views = collapse(
     out.shape,
@@ -91,7 +91,7 @@ function walkOf({ shape, strides }: StridedViews, [out, ...operands]: readonly B
 const ownsItsPadding = (out: BufferValue): boolean =>
   sizeOf(out.shape) % 4 === 0 || (out.offset === 0 && out.root.bytes === sizeOf(out.shape) * 4 && !out.root.isShared);
 
-function broadcastStrides(value: BufferValue, shape: Shape): number[] {
+export function broadcastStrides(value: BufferValue, shape: Shape): number[] {
   const lead = shape.length - value.shape.length;
   return shape.map((_, d) => (d < lead || value.shape[d - lead] === 1 ? 0 : value.strides[d - lead]!));
 }

@@ -1,7 +1,7 @@
 import type { DType } from "../dtype";
 import { broadcastShapes, describeShape, OperatorError } from "../shape";
 import type { Tensor } from "../tensor";
-import { elementFunction, emitElementwise } from "./elementwiseKernel";
+import { elementFunction } from "./elementwiseKernel";
 import type { BackwardContext, Operator } from "./table";
 import { sumTo } from "./views";
 
@@ -33,11 +33,7 @@ export function elementwiseRow({ name, body, helpers = "", scalars = 0, result, 
         );
       return { shape, dtype: result ?? inputs[name === "where" ? 1 : 0]!.dtype };
     },
-    lower(lowering, node) {
-      const out = lowering.result();
-      emitElementwise(lowering, f, node.inputs, out, node.scalars);
-      return out;
-    },
+    lower: (lowering, { inputs, scalars }) => lowering.elementwise(f, inputs, scalars),
     ...(gradient && {
       backward: (context) =>
         gradient(context).map((of, i) => (of && context.needs[i] ? sumTo(of, context.inputs[i]!.shape) : null)),

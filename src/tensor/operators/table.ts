@@ -3,6 +3,7 @@ import type { DType } from "../dtype";
 import type { Attributes } from "../graph";
 import type { Shape } from "../shape";
 import type { Tensor } from "../tensor";
+import type { ElementFunction } from "./elementwiseKernel";
 
 /**
  * The operator table: one row an operator.
@@ -19,7 +20,8 @@ import type { Tensor } from "../tensor";
  *
  * Attributes are structure: each new value makes a new plan. Scalars are uniforms: they may change with each replay.
  *
- * Lowering: `lowering.result()` is the node's result, contiguous, to be written by the kernel and returned.
+ * Lowering an elementwise operator is `lowering.elementwise`, which lets it join its neighbours in one kernel; a kernel
+ * that ends in one store an element is best a `lowering.produce`. For others: `lowering.result()` is the node's result, contiguous, to be written by the kernel and returned.
  * `lowering.dense(value)` gives an operand row-major and bindable by itself, copying only when a view requires it.
  * `lowering.allocate` gives scratch memory that lives until the node is done. `lowering.dispatch` adds a kernel: its
  * shader's binding 0 is a uniform block (the words of `uniforms`, in order), then the buffers of `bindings` in order.
@@ -107,6 +109,28 @@ export interface KernelCall {
   readonly work: number;
 }
 
+/**
+ * A kernel that hands each element of its result to `store(i, x)`, `i` counting them in row-major order. It declares
+ * neither its uniform block `u` nor its bindings.
+ */
+export interface Producer {
+  readonly name: string;
+  /** The fields of its uniform block, each with a comma behind it. */
+  readonly fields: string;
+  /** The words of these fields. */
+  readonly uniforms: readonly Uniform[];
+  /** What it reads: the arrays' names, and the types of their elements. */
+  readonly inputs: readonly { readonly name: string; readonly type: string; readonly value: BufferValue }[];
+  /** Whether it reads the first input, NAME, by `load_NAME(i)`, so that it may be computed on the way. */
+  readonly loadsFirst?: boolean;
+  /** Functions that others may declare too. */
+  readonly helpers?: string;
+  /** Its entry point and its functions. */
+  readonly code: string;
+  readonly grid: Grid;
+  readonly work: number;
+}
+
 export interface Lowering {
   /** Whether the adapter computes on the CPU: workgroup memory costs there, large register tiles pay. */
   readonly isSoftware: boolean;
@@ -115,6 +139,19 @@ export interface Lowering {
   dense(value: Value): BufferValue;
   /** The value in a buffer, by whatever strides. */
   buffer(value: Value): BufferValue;
+  /** The node's result, to be computed by an elementwise function with those around it. Operands broadcast. */
+  elementwise(f: ElementFunction, operands: readonly Value[], scalars: readonly ScalarReference[]): BufferValue;
+  /**
+   * The node's result, or `out`, from a kernel whose elements elementwise functions may take before they are stored.
+   * The node's result is computed when something else needs it.
+   */
+  produce(producer: Producer): BufferValue;
+  produceInto(producer: Producer, out: BufferValue): void;
+  /**
+   * Stores an elementwise function's results in `out`, together with what it is computed from.
+   * False: nothing was done, since `out` is not in one piece.
+   */
+  store(f: ElementFunction, operands: readonly Value[], out: BufferValue): boolean;
   dispatch(call: KernelCall): void;
 }
 

@@ -1,0 +1,119 @@
+import { afterAll, expect, test } from "vitest";
+import { requestDevice } from "../gpu";
+import {
+  accumulate_,
+  add,
+  cat,
+  copy_,
+  mul,
+  relu,
+  setDefaultDevice,
+  sub,
+  sum,
+  type Tensor,
+  tensor,
+  transpose,
+} from "./index";
+
+const device = await requestDevice();
+setDefaultDevice(device);
+afterAll(() => device.destroy());
+
+/** How many kernels run until the values are read, and the values. */
+async function run(...results: Tensor[]) {
+  const before = device.stats.dispatches;
+  const values = await Promise.all(results.map((result) => result.array()));
+  return { dispatches: device.stats.dispatches - before, values };
+}
+
+const grid = (rows: number, columns: number) =>
+  tensor(
+    Float32Array.from({ length: rows * columns }, (_, i) => i - 7),
+    { shape: [rows, columns] },
+  );
+
+test("a chain of elementwise operators with broadcasting is one kernel", async () => {
+  const x = grid(3, 5);
+  const [row, column] = [tensor([1, 2, 3, 4, 5]), tensor([[10], [20], [30]])];
+  const { dispatches, values } = await run(relu(sub(mul(add(x, row), column), 100)).reshape(15));
+  expect(dispatches).toBe(1);
+  const expected = Array.from({ length: 15 }, (_, i) =>
+    Math.max(0, (i - 7 + (i % 5) + 1) * 10 * (Math.floor(i / 5) + 1) - 100),
+  );
+  expect(values).toEqual([expected]);
+});
+
+test("what of a chain is needed elsewhere is stored by the same kernel", async () => {
+  const x = tensor([1, 2, 3]);
+  const doubled = mul(x, 2);
+  const { dispatches, values } = await run(doubled, add(doubled, 1), mul(add(doubled, 1), doubled));
+  expect(dispatches).toBe(1);
+  expect(values).toEqual([
+    [2, 4, 6],
+    [3, 5, 7],
+    [6, 20, 42],
+  ]);
+});
+
+test("operands that are views, gathered or of odd sizes give the same as apart", async () => {
+  const x = grid(6, 7);
+  const views = [
+    transpose(x.narrow(1, 1, 6), 0, 1),
+    x.narrow(1, 1, 6),
+    x.narrow(1, 0, 1),
+    x.narrow(0, 2, 1).narrow(1, 1, 6),
+  ];
+  let together: Tensor = x.narrow(1, 1, 6);
+  for (const [i, view] of views.entries()) together = add(mul(together, i + 2), view);
+  const element = (row: number, column: number) => row * 7 + column - 7;
+  const expected = Array.from({ length: 6 }, (_, r) =>
+    Array.from({ length: 6 }, (_, c) => {
+      const parts = [element(c, r + 1), element(r, c + 1), element(r, 0), element(2, c + 1)];
+      return parts.reduce((total, part, i) => total * (i + 2) + part, element(r, c + 1));
+    }),
+  );
+  expect((await run(together)).values).toEqual([expected]);
+});
+
+test("a chain is computed before the memory it reads is changed in place", async () => {
+  const x = tensor([1, 2, 3]);
+  const before = mul(x, 10);
+  copy_(x, tensor([4, 5, 6]));
+  const after = add(before, x);
+  expect((await run(after, x)).values).toEqual([
+    [14, 25, 36],
+    [4, 5, 6],
+  ]);
+  accumulate_(x, mul(x, x));
+  expect((await run(x)).values).toEqual([[20, 30, 42]]);
+});
+
+test("one chain may be used twice by what copies, and by what walks it another way", async () => {
+  const x = tensor([
+    [1, 2],
+    [3, 4],
+  ]);
+  const y = mul(x, 2);
+  const { values } = await run(cat([y, y], 0), add(y, transpose(y, 0, 1)), sum(y, 0));
+  expect(values).toEqual([
+    [
+      [2, 4],
+      [6, 8],
+      [2, 4],
+      [6, 8],
+    ],
+    [
+      [4, 10],
+      [10, 16],
+    ],
+    [8, 12],
+  ]);
+});
+
+test("a chain longer than a kernel takes is cut, and adds up", async () => {
+  const inputs = Array.from({ length: 40 }, (_, i) => tensor([i, 2 * i, 3 * i]));
+  const total = inputs.reduce((left, right) => add(left, right));
+  const { dispatches, values } = await run(total);
+  expect(values).toEqual([[780, 1560, 2340]]);
+  expect(dispatches).toBeLessThan(8);
+});
