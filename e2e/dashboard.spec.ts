@@ -2,7 +2,7 @@ import { mkdir, readFile } from "node:fs/promises";
 import { chromium, expect, type Page, test } from "@playwright/test";
 import { softwareGpuArguments } from "../scripts/browser.mjs";
 import { readSafetensors } from "../src/data/safetensors";
-import type { RunningServer } from "../src/server/server";
+import { type RunningServer, startServer } from "../src/server/server";
 import { startTestServer } from "./job";
 
 declare global {
@@ -16,14 +16,17 @@ test.beforeEach(async () => {
 });
 test.afterEach(() => server.close());
 
-const choose = async (page: Page, values: { model: "cnn" | "mlp"; batch: number; steps: number }) => {
-  await page.goto(server.localUrl);
+interface Choice {
+  readonly model: "cnn" | "mlp";
+  readonly batch: number;
+  readonly steps: number;
+}
+
+const start = async (page: Page, values: Choice, url = server.localUrl) => {
+  await page.goto(url);
   await page.locator(`input[name="model"][value="${values.model}"]`).check();
   await page.getByLabel("Batch size", { exact: true }).fill(String(values.batch));
   await page.getByLabel("Steps", { exact: true }).fill(String(values.steps));
-};
-const start = async (page: Page, values: { model: "cnn" | "mlp"; batch: number; steps: number }) => {
-  await choose(page, values);
   await page.getByTestId("start").click();
   await expect(page.getByTestId("phase")).toHaveAttribute("data-phase", "training", { timeout: 60_000 });
 };
@@ -80,6 +83,29 @@ test("one press trains; a second tab joins by the link; pause, resume, leave, st
   expect(lines.length - 1).toBe(await stepOf(maker));
 });
 
+test("the invitation leads another machine to HTTPS, where it may use its GPU, and into the same ring", async ({
+  browser,
+}) => {
+  const shared = await startServer({ port: 0, httpsPort: 0, stunPort: 0, host: "127.0.0.1" });
+  try {
+    const maker = await (await browser.newContext()).newPage();
+    await start(maker, { model: "mlp", batch: 64, steps: 5000 }, shared.localUrl);
+    await maker.getByTestId("invite").click();
+    const link = await maker.getByTestId("invite-link").inputValue();
+    expect(link.startsWith(shared.networkUrls[0] ?? "https")).toBe(true);
+    // What a person does who clicks through the browser's warning of a certificate that the server made itself.
+    const guest = await (await browser.newContext({ ignoreHTTPSErrors: true })).newPage();
+    await guest.goto(link);
+    await guest.getByTestId("join").click();
+    await expect(ranks(maker)).toHaveCount(2, { timeout: 60_000 });
+    const joinedAt = await stepOf(guest);
+    await expect.poll(() => stepOf(guest), { timeout: 30_000 }).toBeGreaterThan(joinedAt + 3);
+    await Promise.all([guest.close(), maker.close()]);
+  } finally {
+    await shared.close();
+  }
+});
+
 test("reloading the maker's tab doesn't end the job: it comes back in by itself", async ({ browser }) => {
   const maker = await (await browser.newContext()).newPage();
   await start(maker, { model: "mlp", batch: 64, steps: 3000 });
@@ -132,7 +158,7 @@ test("the page fits a phone, and what it shows is kept as a picture", async ({ b
   }
   const folder = process.env.RINGLET_PICTURES ?? info.outputDir;
   await mkdir(folder, { recursive: true });
-  await maker.screenshot({ path: `${folder}/dashboard.png` });
+  await maker.screenshot({ path: `${folder}/dashboard.png`, fullPage: true });
   await phone.screenshot({ path: `${folder}/dashboard-phone.png`, fullPage: true });
 });
 
