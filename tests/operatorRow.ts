@@ -1,4 +1,4 @@
-import type { Operand, Tensor, VarianceOptions } from "../src/tensor/index";
+import type { Factors, Operand, Tensor, VarianceOptions } from "../src/tensor/index";
 import type { ReferenceCall } from "./referenceCall";
 import type { Tolerance } from "./referenceCase";
 
@@ -54,4 +54,17 @@ export const variance = (
     const dim = a.isBoolean("dim") ? null : a.numbers("dim");
     const correction = a.number("correction", unbiased ? 1 : 0);
     return of(a.tensor("input"), dim, { correction, keepdim: a.boolean("keepdim", false) });
+  });
+
+/** addmm and its like: a sum of the input and a product. @param operands the names of the product's two. */
+export const product = (
+  operands: string,
+  of: (input: Tensor, first: Tensor, second: Tensor, factors: Factors) => Tensor,
+): OperatorRow =>
+  row(`input ${operands} beta alpha`, (a) => {
+    const [first = "", second = ""] = operands.split(" ");
+    return of(a.tensor("input"), a.tensor(first), a.tensor(second), {
+      beta: a.number("beta", 1),
+      alpha: a.number("alpha", 1),
+    });
   });

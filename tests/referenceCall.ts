@@ -135,6 +135,23 @@ export class ReferenceCall {
     }
   }
 
+  text(name: string): string {
+    const argument = this.#take(name);
+    return typeof argument === "string" ? argument : this.#fail(name, "a text");
+  }
+
+  /** A number or a pair of lists; null where it isn't given. */
+  numberOrLists(name: string): number | [number[], number[]] | null {
+    const argument = this.#take(name);
+    if (!Array.isArray(argument)) return this.optionalNumber(name);
+    const lists = argument.map((list) =>
+      Array.isArray(list)
+        ? list.map((item) => this.#numberOf(item) ?? this.#fail(name, "lists of numbers"))
+        : this.#fail(name, "lists of numbers"),
+    );
+    return [lists[0] ?? [], lists[1] ?? []];
+  }
+
   /** A number or a list of numbers; null where it isn't given. */
   numbers(name: string): number | number[] | null {
     const argument = this.#take(name);

@@ -5,6 +5,7 @@ import {
   indexReduction,
   logical,
   type OperatorRow,
+  product,
   reduction,
   row,
   unary,
@@ -144,12 +145,48 @@ export const tensorOperators: Readonly<Record<string, OperatorRow>> = {
   }),
 
   // Matrices
+  addbmm: product("batch1 batch2", torch.addbmm),
+  addmm: product("mat1 mat2", torch.addmm),
+  addmv: product("mat vec", torch.addmv),
+  baddbmm: product("batch1 batch2", torch.baddbmm),
+  einsum: row("operands equation", (a) => torch.einsum(a.text("equation"), ...a.tensorList("operands"))),
+  inner: row("input other", (a) => torch.inner(a.tensor("input"), a.tensor("other"))),
+  outer: row("input vec2", (a) => torch.outer(a.tensor("input"), a.tensor("vec2"))),
+  tensordot: row("a b dims", (a) => {
+    const dims = a.numberOrLists("dims") ?? 2;
+    return torch.tensordot(a.tensor("a"), a.tensor("b"), dims);
+  }),
   bmm: row("input mat2", (a) => torch.bmm(a.tensor("input"), a.tensor("mat2"))),
   dot: row("input other", (a) => torch.dot(a.tensor("input"), a.tensor("other"))),
   matmul: row("input other", (a) => torch.matmul(a.tensor("input"), a.tensor("other"))),
   mm: row("input mat2", (a) => torch.mm(a.tensor("input"), a.tensor("mat2"))),
   mv: row("input vec", (a) => torch.mv(a.tensor("input"), a.tensor("vec"))),
   // Views
+  chunk: row("input chunks dim", (a) => torch.chunk(a.tensor("input"), a.number("chunks"), a.number("dim", 0))),
+  constant_pad_nd: row("input pad value", (a) =>
+    torch.constantPadNd(a.tensor("input"), a.list("pad"), a.number("value", 0)),
+  ),
+  diag: row("input diagonal", (a) => torch.diag(a.tensor("input"), a.number("diagonal", 0))),
+  diagonal: row("input offset dim1 dim2", (a) =>
+    torch.diagonal(a.tensor("input"), a.number("offset", 0), a.number("dim1", 0), a.number("dim2", 1)),
+  ),
+  flip: row("input dims", (a) => torch.flip(a.tensor("input"), a.list("dims"))),
+  movedim: row("input source destination", (a) =>
+    torch.movedim(a.tensor("input"), a.numbers("source") ?? [], a.numbers("destination") ?? []),
+  ),
+  repeat: row("input *repeats", (a) => torch.repeat(a.tensor("input"), a.list("*repeats"))),
+  roll: row("input shifts dims", (a) => torch.roll(a.tensor("input"), a.numbers("shifts") ?? [], a.numbers("dims"))),
+  split: row("input split_size_or_sections dim", (a) =>
+    torch.split(a.tensor("input"), a.numbers("split_size_or_sections") ?? [], a.number("dim", 0)),
+  ),
+  split_with_sizes: row("input split_sizes dim", (a) =>
+    torch.splitWithSizes(a.tensor("input"), a.list("split_sizes"), a.number("dim", 0)),
+  ),
+  tile: row("input *dims", (a) => torch.tile(a.tensor("input"), a.list("*dims"))),
+  tril: row("input diagonal", (a) => torch.tril(a.tensor("input"), a.number("diagonal", 0))),
+  triu: row("input diagonal", (a) => torch.triu(a.tensor("input"), a.number("diagonal", 0))),
+  unbind: row("input dim", (a) => torch.unbind(a.tensor("input"), a.number("dim", 0))),
+  unflatten: row("input dim sizes", (a) => torch.unflatten(a.tensor("input"), a.number("dim"), a.list("sizes"))),
   broadcast_to: row("input *size", (a) => torch.broadcastTo(a.tensor("input"), a.list("*size"))),
   cat: row("tensors dim", (a) => torch.cat(a.tensorList("tensors"), a.number("dim", 0))),
   expand: row("input *size", (a) => torch.expand(a.tensor("input"), a.list("*size"))),

@@ -23,9 +23,11 @@ export {
   type Reduction,
 } from "./operators/crossEntropy";
 export { cumprod, cumsum } from "./operators/cumulative";
+export { einsum } from "./operators/einsum";
 export * from "./operators/elementwise";
 export { exp2, expm1, log1p, log2, log10, logaddexp, xlogy } from "./operators/exponential";
 export { accumulate_, copy_ } from "./operators/inPlace";
+export { addbmm, addmm, addmv, baddbmm, type Factors, inner, outer, tensordot } from "./operators/linearAlgebra";
 export { bmm, dot, linear, matmul, mm, mv } from "./operators/matrix";
 export {
   type AffineOptions,
@@ -42,6 +44,24 @@ export {
   maxPool2d,
   maxPool2dWithIndices,
 } from "./operators/pooling";
+export {
+  chunk,
+  constantPadNd,
+  diag,
+  diagonal,
+  flip,
+  movedim,
+  repeat,
+  roll,
+  split,
+  splitWithSizes,
+  strided,
+  tile,
+  tril,
+  triu,
+  unbind,
+  unflatten,
+} from "./operators/rearranging";
 export {
   amax,
   amin,

@@ -8,6 +8,7 @@ import { inPlace } from "./inPlace";
 import { matrix } from "./matrix";
 import { normalization } from "./normalization";
 import { pooling } from "./pooling";
+import { rearranging } from "./rearranging";
 import { reduction } from "./reduction";
 import { rounding } from "./rounding";
 import { softmax } from "./softmax";
@@ -26,6 +27,7 @@ export function operatorNamed(name: string): Operator {
     [
       creation,
       views,
+      rearranging,
       elementwise,
       trigonometric,
       exponential,
