@@ -1,7 +1,8 @@
 import type { Browser, BrowserContext, Page } from "@playwright/test";
+import type { JobAuditLine, JobResult } from "../src/job/result";
 import { defaultSpec, type JobSpec } from "../src/job/spec";
 import { type RunningServer, startServer } from "../src/server/server";
-import type { AuditLine, JobAddress, TrainingResult } from "../src/worker/api";
+import type { JobAddress } from "../src/worker/api";
 import type { HeadlessProgress } from "../src/worker/headless";
 
 /** The product's server on ports that are free. */
@@ -61,11 +62,11 @@ export class MemberTab {
     return this.page.evaluate(() => ringletTab.progress());
   }
 
-  result(): Promise<TrainingResult> {
+  result(): Promise<JobResult> {
     return this.page.evaluate(() => ringletTab.result());
   }
 
-  audit(): Promise<readonly AuditLine[]> {
+  audit(): Promise<readonly JobAuditLine[]> {
     return this.page.evaluate(() => ringletTab.audit());
   }
 

@@ -1,9 +1,9 @@
 import { writeFile } from "node:fs/promises";
 import { Command, Option } from "commander";
 import type { Page } from "playwright-core";
+import type { JobResult } from "../job/result";
 import { defaultSpec, type JobSpec, type ModelName, modelNames, parseJobSpec, recipeNames } from "../job/spec";
 import { startServer } from "../server/server";
-import type { TrainingResult } from "../worker/api";
 import type { HeadlessProgress } from "../worker/headless";
 import { iceServersFromEnvironment, integerFrom, numberFrom } from "./options";
 import { ProgressBar } from "./progressBar";
@@ -186,7 +186,7 @@ async function report(spec: JobSpec, pages: readonly Page[], options: TrainOptio
   );
 }
 
-const summary = (spec: JobSpec, results: readonly TrainingResult[]) => {
+const summary = (spec: JobSpec, results: readonly JobResult[]) => {
   const [first] = results;
   return {
     recipe: spec.recipe,

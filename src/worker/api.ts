@@ -1,5 +1,6 @@
 import type { Prediction } from "../job/replica";
-import type { GpuDescription, JobSnapshot, Validation } from "../job/snapshot";
+import type { JobAuditLine, JobResult } from "../job/result";
+import type { GpuDescription, JobSnapshot } from "../job/snapshot";
 import type { JobSpec } from "../job/spec";
 
 /** What a link carries: `?job=ID#SECRET`; the secret (128 bits, base64url) never reaches a server. */
@@ -12,41 +13,6 @@ export type GpuStatus =
   | { readonly kind: "available"; readonly gpu: GpuDescription }
   /** `message` says why there is no WebGPU and what to do about it. */
   | { readonly kind: "unavailable"; readonly message: string };
-
-export interface MemberResult {
-  readonly id: string;
-  readonly rank: number | null;
-  /** SHA-256 of the flat weights as little-endian bytes, hex. */
-  readonly weightsHash: string;
-  /** What the steps' all-reduces moved, frames' headers included. */
-  readonly bytesSent: number;
-  readonly bytesReceived: number;
-  /** The same without headers. */
-  readonly gradientBytesSent: number;
-  readonly gradientBytesReceived: number;
-  /** All bytes over this member's links: heartbeats, membership and state transfers too. */
-  readonly linkBytesSent: number;
-  readonly linkBytesReceived: number;
-  readonly samples: number;
-}
-
-/** One step as this member really computed it. */
-export interface AuditLine {
-  readonly step: number;
-  readonly member: string;
-  readonly rank: number;
-  readonly samples: readonly number[];
-}
-
-export interface TrainingResult {
-  readonly spec: JobSpec;
-  readonly steps: number;
-  readonly losses: readonly number[];
-  readonly validation: Validation | null;
-  readonly samplesPerSecond: number;
-  readonly stepMilliseconds: { readonly median: number; readonly p95: number };
-  readonly self: MemberResult;
-}
 
 /**
  * What the page calls in its worker, over Comlink. One worker serves one job at a time. Every rejection's message is a
@@ -75,6 +41,6 @@ export interface RingletWorker {
   weights(): Promise<Uint8Array<ArrayBuffer>>;
   /** CSV: step, loss, validation loss, validation accuracy, members, milliseconds. */
   metricsCsv(): Promise<string>;
-  result(): Promise<TrainingResult>;
-  audit(): Promise<readonly AuditLine[]>;
+  result(): Promise<JobResult>;
+  audit(): Promise<readonly JobAuditLine[]>;
 }

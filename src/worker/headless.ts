@@ -1,7 +1,8 @@
 import { proxy } from "comlink";
+import type { JobAuditLine, JobResult } from "../job/result";
 import type { JobSnapshot } from "../job/snapshot";
 import type { JobSpec } from "../job/spec";
-import type { AuditLine, JobAddress, TrainingResult } from "./api";
+import type { JobAddress } from "./api";
 import { startWorker } from "./start";
 
 /** Where a headless member stands, as the command line polls it. */
@@ -21,8 +22,8 @@ export interface HeadlessTab {
   join(address: JobAddress, name: string): Promise<void>;
   leave(): Promise<void>;
   progress(): HeadlessProgress | null;
-  result(): Promise<TrainingResult>;
-  audit(): Promise<readonly AuditLine[]>;
+  result(): Promise<JobResult>;
+  audit(): Promise<readonly JobAuditLine[]>;
 }
 
 declare global {

@@ -6,12 +6,13 @@ import { EngineReplica, layoutLengthOf } from "../job/engineReplica";
 import { JobMember, type OnProgress } from "../job/jobMember";
 import { manifestHash } from "../job/manifest";
 import type { Prediction } from "../job/replica";
+import type { JobAuditLine, JobResult } from "../job/result";
 import type { GpuDescription, JobSnapshot } from "../job/snapshot";
 import { type JobSpec, type Manifest, parseJobSpec } from "../job/spec";
 import type { Connector } from "../transport/connector";
 import { createIdentity, secretBytes } from "../transport/identity";
 import { WebRtcNetwork } from "../transport/webRtcNetwork";
-import type { AuditLine, GpuStatus, JobAddress, RingletWorker, TrainingResult } from "./api";
+import type { GpuStatus, JobAddress, RingletWorker } from "./api";
 
 /** How often a page gets snapshots while nothing but numbers changes, in milliseconds. */
 const snapshotEvery = 250;
@@ -124,11 +125,11 @@ export class TabWorker implements RingletWorker {
     return this.#mustHaveJob().metricsCsv();
   }
 
-  result(): Promise<TrainingResult> {
+  result(): Promise<JobResult> {
     return this.#mustHaveJob().result();
   }
 
-  async audit(): Promise<readonly AuditLine[]> {
+  async audit(): Promise<readonly JobAuditLine[]> {
     return this.#mustHaveJob().audit();
   }
 
