@@ -3,7 +3,7 @@ import { add, ones } from "./functions";
 import { accumulate_, copy_ } from "./operators/inPlace";
 import { describeShape, OperatorError, sameShape, sizeOf } from "./shape";
 import { newStorage } from "./storage";
-import { Tensor } from "./tensor";
+import { type GradientFunction, Tensor } from "./tensor";
 
 /**
  * Adds the gradient of `root` with respect to each leaf that requires one into the leaf's `grad`, in place.
@@ -18,8 +18,21 @@ export function backward(root: Tensor, gradient?: Tensor): void {
         leaf.grad = new Tensor(leaf.shape, "float32", { kind: "storage", storage }, false, null);
         copy_(leaf.grad, total);
       }
+      for (const hook of accumulateHooks.get(leaf) ?? []) hook(leaf);
     });
   });
+}
+
+const accumulateHooks = new WeakMap<Tensor, Set<(leaf: Tensor) => void>>();
+
+/**
+ * Calls `hook` each time that `backward()` has recorded what is added to a leaf's `grad`, as torch's
+ * Tensor.register_post_accumulate_grad_hook. Returns what removes it.
+ */
+export function registerPostAccumulateGradHook(leaf: Tensor, hook: (leaf: Tensor) => void): () => void {
+  const hooks = accumulateHooks.get(leaf) ?? new Set();
+  accumulateHooks.set(leaf, hooks.add(hook));
+  return () => void hooks.delete(hook);
 }
 
 export interface GradOptions {
@@ -82,33 +95,59 @@ function propagate(
       );
     addInto(totals, root, seed);
   }
-  for (const tensor of reachable(roots)) {
+  const order = reachable(roots);
+  const uses = leafUses(order);
+  const complete = (tensor: Tensor): void => {
     const total = totals.get(tensor);
-    if (!total) continue;
+    if (!total) return;
     totals.delete(tensor);
     if (wanted.has(tensor)) results.set(tensor, total);
-    const { gradFn } = tensor;
-    if (!gradFn) {
-      atLeaf(tensor, total);
-      continue;
-    }
-    const { operator, inputs, attributes, scalars, versions } = gradFn;
-    for (const [i, input] of inputs.entries())
-      if (versionOf(input) !== versions[i])
-        throw new OperatorError(
-          operator.name,
-          `its input ${i}, ${input}, was changed in place after it was used, so its gradient can't be computed. ` +
-            "Call backward() before parameters are updated",
-        );
-    const needs = inputs.map((input) => input.requiresGrad);
-    const context = { inputs, output: tensor, gradient: total, attributes, scalars, needs };
-    const gradients = withoutScalars(() => operator.backward!(context));
-    for (const [i, input] of inputs.entries()) {
-      const gradient = gradients[i];
-      if (gradient && input.requiresGrad) addInto(totals, input, gradient);
+    if (tensor.gradFn) propagateThrough(tensor, tensor.gradFn, total, totals);
+    else atLeaf(tensor, total);
+  };
+  for (const tensor of order) {
+    complete(tensor);
+    // A leaf's gradient is passed on once its last use was differentiated, so that it can be sent while others are computed.
+    for (const input of tensor.gradFn?.inputs ?? []) {
+      const left = uses.get(input);
+      if (left === undefined) continue;
+      uses.set(input, left - 1);
+      if (left === 1) complete(input);
     }
   }
   return results;
+}
+
+/** Adds to its inputs' gradients what follows from a tensor's own. */
+function propagateThrough(
+  tensor: Tensor,
+  { operator, inputs, attributes, scalars, versions }: GradientFunction,
+  total: Tensor,
+  totals: Map<Tensor, Tensor>,
+): void {
+  for (const [i, input] of inputs.entries())
+    if (versionOf(input) !== versions[i])
+      throw new OperatorError(
+        operator.name,
+        `its input ${i}, ${input}, was changed in place after it was used, so its gradient can't be computed. ` +
+          "Call backward() before parameters are updated",
+      );
+  const needs = inputs.map((input) => input.requiresGrad);
+  const context = { inputs, output: tensor, gradient: total, attributes, scalars, needs };
+  const gradients = withoutScalars(() => operator.backward!(context));
+  for (const [i, input] of inputs.entries()) {
+    const gradient = gradients[i];
+    if (gradient && input.requiresGrad) addInto(totals, input, gradient);
+  }
+}
+
+/** How often each leaf that requires a gradient is an input. */
+function leafUses(tensors: readonly Tensor[]): Map<Tensor, number> {
+  const uses = new Map<Tensor, number>();
+  for (const { gradFn } of tensors)
+    for (const input of gradFn?.inputs ?? [])
+      if (input.requiresGrad && input.isLeaf) uses.set(input, (uses.get(input) ?? 0) + 1);
+  return uses;
 }
 
 function addInto(totals: Map<Tensor, Tensor>, tensor: Tensor, gradient: Tensor): void {

@@ -68,6 +68,14 @@ export class FlatParameters {
     copy_(this.gradients, full(this.gradients.shape, 0));
   }
 
+  /** The gradients at [from, to) as a tensor of their own, in the same memory. `from` is a multiple of 64. */
+  gradientRange(from: number, to: number): Tensor {
+    const { source } = this.gradients;
+    if (source.kind !== "storage" || from % alignment !== 0)
+      throw new RangeError(`A range of gradients begins at ${from}; expected a multiple of ${alignment}.`);
+    return part(source.storage.memory, from, [to - from]);
+  }
+
   /** Overwrites all weights; `values` has layout.length elements, with zeros as padding. */
   writeWeights(values: Float32Array): void {
     this.weights.write(values);

@@ -1,6 +1,7 @@
 import { type BufferSlice, type Device, type Grid, type Kernel, uniformBlockBytes } from "../gpu";
 import { bytesPerElement, type DType } from "./dtype";
 import { type Recording, scalarOffset, scalarSlots } from "./recording";
+import type { Storage } from "./storage";
 import type { Scratch, Workspace } from "./workspace";
 
 /** Where a binding's buffer comes from: scratch memory is fixed, leaves and outputs come with each recording. */
@@ -31,6 +32,14 @@ export interface Step {
   bindGroup: GPUBindGroup | null;
 }
 
+/** What is done as soon as all steps that use a part of a memory are recorded. */
+export interface Milestone {
+  readonly storage: Storage;
+  readonly reached: () => void;
+}
+
+const noMilestones: readonly Milestone[] = [];
+
 const floats = new Float32Array(1);
 const words = new Uint32Array(floats.buffer);
 
@@ -53,7 +62,7 @@ export class Plan {
   }
 
   /** Records the steps with a recording's leaves, outputs and scalars. `ring`: the device's results of one element. */
-  replay(device: Device, recording: Recording, ring: GPUBuffer): void {
+  replay(device: Device, recording: Recording, ring: GPUBuffer, milestones = noMilestones): void {
     const { recorder } = device;
     const { nodes } = recording.graph;
     const storageSlices = new Map<number, BufferSlice>();
@@ -63,10 +72,17 @@ export class Plan {
       const { buffer, offset } = sliceOf(target, storageSlices);
       recorder.copy(ring, scalarOffset(recording.scalarLeaves.get(node)!, device), buffer.gpu, offset, bytesPerElement);
     }
-    for (const step of this.steps) {
+    const due = milestones.map((milestone) => this.lastUse(recording, milestone.storage));
+    const reach = (at: number) => {
+      for (const [k, { reached }] of milestones.entries()) if (due[k] === at) reached();
+    };
+    if (milestones.length > 0) reach(-1);
+    for (let i = 0; i < this.steps.length; i++) {
+      const step = this.steps[i]!;
       for (const { word, node, index, dtype } of step.patches)
         step.uniforms[word] = encodeWord(nodes[node]!.scalars[index]!, dtype);
       recorder.dispatch(step.kernel, bindGroupOf(device, step, storageSlices), step.uniforms, step.grid, step.work);
+      if (milestones.length > 0) reach(i);
     }
     for (let i = Math.max(0, this.scalarOutputs.length - scalarSlots); i < this.scalarOutputs.length; i++) {
       const { buffer, offset } = sliceOf(this.scalarOutputs[i]!, storageSlices);
@@ -74,6 +90,16 @@ export class Plan {
       recorder.copy(buffer.gpu, offset, ring, at, bytesPerElement);
     }
     recording.device = device;
+  }
+
+  /** The last step that uses a part of a memory; -1 for none. */
+  private lastUse(recording: Recording, { memory, offset, length }: Storage): number {
+    const overlaps = ({ place }: PlacedBinding): boolean => {
+      if (place.kind === "scratch") return false;
+      const storage = (place.kind === "leaf" ? recording.leaves : recording.outputs).get(place.node)!;
+      return storage.memory === memory && storage.offset < offset + length && offset < storage.offset + storage.length;
+    };
+    return this.steps.findLastIndex(({ bindings }) => bindings.some(overlaps));
   }
 
   /** Lets other plans and the pool have its scratch memory. */

@@ -1,7 +1,8 @@
+import { deferred } from "../base/deferred";
 import { type BufferSlice, type Device, type PendingRead, type PooledBuffer, requestDevice } from "../gpu";
 import { currentRecording, scalarOf, setBeforeRecording, storageOf, takeRecording } from "./apply";
 import { bytesPerElement, decode, encode, type TypedArray } from "./dtype";
-import type { Plan } from "./plan";
+import type { Milestone, Plan } from "./plan";
 import { planRecording } from "./planner";
 import { type Recording, type ScalarResult, scalarOffset, scalarSlots } from "./recording";
 import { describeShape, OperatorError } from "./shape";
@@ -32,11 +33,11 @@ class Runtime {
   }
 
   /** Records the recording's steps; the caller submits. Waits only for kernels that are still compiling. */
-  run(recording: Recording): void | Promise<void> {
+  run(recording: Recording, milestones?: readonly Milestone[]): void | Promise<void> {
     this.device.check();
     const plan = this.planOf(recording);
     const { ready } = plan;
-    const replay = () => plan.replay(this.device, recording, this.scalars.gpu);
+    const replay = () => plan.replay(this.device, recording, this.scalars.gpu, milestones);
     return ready ? ready.then(replay) : replay();
   }
 
@@ -123,7 +124,12 @@ export async function flush(): Promise<void> {
   await room.until;
 }
 
-function execute<T>(on: Runtime, recording: Recording, then: () => T): T | Promise<T> {
+function execute<T>(
+  on: Runtime,
+  recording: Recording,
+  then: () => T,
+  milestones?: readonly Milestone[],
+): T | Promise<T> {
   const finish = () => {
     const result = then();
     on.device.recorder.submit();
@@ -135,7 +141,7 @@ function execute<T>(on: Runtime, recording: Recording, then: () => T): T | Promi
     throw reason;
   };
   try {
-    const running = on.run(recording);
+    const running = on.run(recording, milestones);
     return running ? running.then(finish).catch(fail) : finish();
   } catch (reason) {
     return fail(reason);
@@ -160,6 +166,48 @@ export async function readInto(tensor: Tensor, into: Float32Array): Promise<Floa
   return readValues(storageOf(tensor), numel, (bytes) => {
     into.set(new Float32Array(bytes, 0, numel));
     return into;
+  });
+}
+
+/**
+ * Flushes, and reads float32 tensors that have memory of their own into arrays of their length. Each read is handed to
+ * the GPU as soon as everything that changes its tensor is: the rest is computed while that one is on its way.
+ */
+export function readAsComputed(
+  reads: readonly { readonly tensor: Tensor; readonly into: Float32Array }[],
+): Promise<void>[] {
+  settleReads();
+  const storages = reads.map(({ tensor, into }) => {
+    if (into.length !== tensor.numel)
+      throw new OperatorError(
+        "readAsComputed",
+        `the array has ${into.length} elements; expected the tensor's ${tensor.numel}`,
+      );
+    return storageOf(tensor);
+  });
+  const started = reads.map(() => deferred<PendingRead>());
+  const recording = takeRecording();
+  const run = enqueue((on) =>
+    execute(
+      on,
+      recording,
+      () => {},
+      storages.map((storage, i) => ({
+        storage,
+        reached: () => {
+          started[i]!.resolve(on.device.readback.start(storage.slice(on.device), storage.length * bytesPerElement));
+          on.device.recorder.submit();
+        },
+      })),
+    ),
+  );
+  if (run instanceof Promise)
+    run.catch((reason: unknown) => {
+      for (const { reject } of started) reject(reason instanceof Error ? reason : new Error(String(reason)));
+    });
+  return reads.map(async ({ tensor, into }, i) => {
+    const pending = await started[i]!.promise;
+    await pending.finish((bytes) => into.set(new Float32Array(bytes, 0, tensor.numel)));
   });
 }
 
@@ -234,13 +282,13 @@ export function writeStorage(
   const { memory, offset } = storage;
   if (tail || !memory.isOnDevice) {
     const copy = words.slice();
-    if (tail) deferred(() => memory.write(copy, offset), memory);
+    if (tail) inTurn(() => memory.write(copy, offset), memory);
     else memory.write(copy, offset);
   } else memory.write(words, offset);
 }
 
 /** Runs a write in its turn; if it can't run, whoever uses the memory sees why. */
-function deferred(write: () => void, memory: Memory): void {
+function inTurn(write: () => void, memory: Memory): void {
   Promise.resolve(enqueue(write)).catch((reason: unknown) => {
     memory.failure = reason instanceof Error ? reason : new Error(String(reason));
   });
