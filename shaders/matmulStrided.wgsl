@@ -1,25 +1,13 @@
 // A 4 x 4 register tile an invocation; operands of any strides. Accumulates over k in ascending order, as the tiled
-// kernels do.
+// kernels do. Each invocation has a tile of its own, so that many small products fill the workgroups.
 
-struct Uniforms {
-  m: u32, n: u32, k: u32, batches: u32,
-  // Tiles of 4 x 4 results, one an invocation, so that many small products fill the workgroups.
-  across: u32, down: u32,
-  a_batch: u32, b_batch: u32, a_offset: u32, b_offset: u32,
-  a_row: u32, a_column: u32, b_row: u32, b_column: u32,
-}
-@group(0) @binding(0) var<uniform> u: Uniforms;
-@group(0) @binding(1) var<storage, read> a: array<f32>;
-@group(0) @binding(2) var<storage, read> b: array<f32>;
-@group(0) @binding(3) var<storage, read_write> out: array<f32>;
-
-fn store(batch: u32, row: u32, column: u32, value: vec4f) {
+fn store_row(batch: u32, row: u32, column: u32, value: vec4f) {
   if (row >= u.m) { return; }
   let at = (batch * u.m + row) * u.n + column;
-  if (column < u.n) { out[at] = value.x; }
-  if (column + 1u < u.n) { out[at + 1u] = value.y; }
-  if (column + 2u < u.n) { out[at + 2u] = value.z; }
-  if (column + 3u < u.n) { out[at + 3u] = value.w; }
+  if (column < u.n) { store(at, value.x); }
+  if (column + 1u < u.n) { store(at + 1u, value.y); }
+  if (column + 2u < u.n) { store(at + 2u, value.z); }
+  if (column + 3u < u.n) { store(at + 3u, value.w); }
 }
 
 @compute @workgroup_size(64)
@@ -50,8 +38,8 @@ fn main(
     s2 += a[rows.z + ka] * c;
     s3 += a[rows.w + ka] * c;
   }
-  store(batch, row, column, s0);
-  store(batch, row + 1u, column, s1);
-  store(batch, row + 2u, column, s2);
-  store(batch, row + 3u, column, s3);
+  store_row(batch, row, column, s0);
+  store_row(batch, row + 1u, column, s1);
+  store_row(batch, row + 2u, column, s2);
+  store_row(batch, row + 3u, column, s3);
 }

@@ -5,6 +5,10 @@ import {
   add,
   cat,
   copy_,
+  flush,
+  gelu,
+  linear,
+  matmul,
   mul,
   relu,
   setDefaultDevice,
@@ -116,4 +120,54 @@ test("a chain longer than a kernel takes is cut, and adds up", async () => {
   const { dispatches, values } = await run(total);
   expect(values).toEqual([[780, 1560, 2340]]);
   expect(dispatches).toBeLessThan(8);
+});
+
+test("bias, activation and residual are part of the matmul's kernel, and what the gradient needs is stored by it", async () => {
+  const x = grid(4, 8);
+  const w = tensor(
+    Float32Array.from({ length: 48 }, (_, i) => Math.cos(i)),
+    { shape: [6, 8], requiresGrad: true },
+  );
+  const b = tensor([1, 2, 3, 4, 5, 6], { requiresGrad: true });
+  const residual = grid(4, 6);
+  const y = add(relu(linear(x, w, b)), residual);
+  const [first, second] = await Promise.all([run(y), run(matmul(x, transpose(w, 0, 1)))]);
+  const product = second!.values[0] as number[][];
+  const expected = product.map((row, r) =>
+    row.map((v, c) => Math.fround(Math.max(0, Math.fround(v + c + 1)) + r * 6 + c - 7)),
+  );
+  expect(first!.values).toEqual([expected]);
+  const before = device.stats.dispatches;
+  gelu(linear(x, w, b))
+    .reshape(24)
+    .keep();
+  await flush();
+  expect(device.stats.dispatches - before).toBe(1);
+});
+
+test("gradients are added to by the kernels that compute them", async () => {
+  const x = grid(4, 8);
+  const w = tensor(
+    Float32Array.from({ length: 48 }, (_, i) => Math.cos(i)),
+    { shape: [6, 8], requiresGrad: true },
+  );
+  const b = tensor([1, 2, 3, 4, 5, 6], { requiresGrad: true });
+  const ones = tensor(new Float32Array(24).fill(1), { shape: [4, 6] });
+  linear(x, w, b).backward(ones);
+  await flush();
+  const before = device.stats.dispatches;
+  linear(x, w, b).backward(ones);
+  await flush();
+  expect(device.stats.dispatches - before).toBe(2);
+  expect(await b.grad!.array()).toEqual([8, 8, 8, 8, 8, 8]);
+  const sums = Array.from({ length: 8 }, (_, i) => 2 * (4 * (i - 7) + 8 * 6));
+  expect(await w.grad!.array()).toEqual(Array.from({ length: 6 }, () => sums));
+});
+
+test("a reduction computes the chain before it and the one behind it in its kernel", async () => {
+  const x = grid(3, 5);
+  const { dispatches, values } = await run(add(mul(sum(mul(x, x), 1), 2), tensor([1, 2, 3])));
+  expect(dispatches).toBe(1);
+  const squares = [0, 1, 2].map((r) => [0, 1, 2, 3, 4].reduce((total, c) => total + (r * 5 + c - 7) ** 2, 0));
+  expect(values).toEqual([squares.map((total, r) => 2 * total + r + 1)]);
 });

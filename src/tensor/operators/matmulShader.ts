@@ -1,5 +1,4 @@
 import strided from "../../../shaders/matmulStrided.wgsl?raw";
-import type { Shader } from "../../gpu";
 
 /**
  * Which way each operand lies. The first letter is A [M, K]: N has its rows contiguous (vectors of 4 along K), T its
@@ -19,33 +18,31 @@ const components = ["x", "y", "z", "w"] as const;
 const range = (length: number): number[] => Array.from({ length }, (_, i) => i);
 const lines = (list: readonly string[]): string => list.join("\n");
 
-const shaders = new Map<Layout, { tile: Tile; shader: Shader }[]>();
-
-export function matmulShader(layout: Layout, tile: Tile): Shader {
-  const variants = shaders.get(layout) ?? [];
-  shaders.set(layout, variants);
-  const known = variants.find(
-    ({ tile: { rows, columns, width, height } }) =>
-      rows === tile.rows && columns === tile.columns && width === tile.width && height === tile.height,
-  );
-  if (known) return known.shader;
-  const shader = tiledShader(layout, tile);
-  variants.push({ tile, shader });
-  return shader;
+/** What of a producer doesn't depend on the operands' sizes. */
+export interface MatmulKernel {
+  readonly name: string;
+  readonly fields: string;
+  readonly code: string;
+  /** The type of the operands' elements. */
+  readonly type: string;
 }
 
+const commonFields = `m: u32, n: u32, k: u32, batches: u32, across: u32, down: u32,
+  a_batch: u32, b_batch: u32, a_offset: u32, b_offset: u32,`;
+
 /** Takes operands of any strides; for small products and unaligned ones. */
-export const stridedMatmulShader: Shader = {
+export const stridedMatmul: MatmulKernel = {
   name: "matmul by strides",
-  bindings: ["read", "read", "write"],
+  fields: `${commonFields} a_row: u32, a_column: u32, b_row: u32, b_column: u32,`,
   code: strided,
+  type: "f32",
 };
 
 /**
  * A register tile an invocation, unrolled, without workgroup memory. Each result is accumulated over k in ascending
  * order whatever the layout and the tile, so that all variants give the same bits.
  */
-function tiledShader(layout: Layout, { rows, columns, width, height }: Tile): Shader {
+export function tiledMatmul(layout: Layout, { rows, columns, width, height }: Tile): MatmulKernel {
   const aAlongK = layout[0] === "N";
   const bAlongK = layout[1] === "T";
   const quads = columns / 4;
@@ -77,16 +74,6 @@ ${components.map((component, i) => step(`k + ${i}u`, component)).join("\n")}
       : `for (var k = 0u; k < u.k; k++) ${step("k", "x")}`;
 
   const code = /* wgsl */ `
-struct Uniforms {
-  m: u32, n: u32, k: u32, batches: u32,
-  across: u32, down: u32,
-  a_batch: u32, b_batch: u32, a_offset: u32, b_offset: u32, a_pitch: u32, b_pitch: u32,
-}
-@group(0) @binding(0) var<uniform> u: Uniforms;
-@group(0) @binding(1) var<storage, read> a: array<vec4f>;
-@group(0) @binding(2) var<storage, read> b: array<vec4f>;
-@group(0) @binding(3) var<storage, read_write> out: array<f32>;
-
 @compute @workgroup_size(${width}, ${height})
 fn main(
   @builtin(workgroup_id) group: vec3u,
@@ -123,8 +110,9 @@ ${loop}
   let column_end = min(${columns}u, u.n - column);
   for (var i = 0u; i < row_end; i++) {
     let first = (batch * u.m + row + i) * u.n + column;
-    for (var j = 0u; j < column_end; j++) { out[first + j] = tile_sums[i * ${quads}u + (j >> 2u)][j & 3u]; }
+    for (var j = 0u; j < column_end; j++) { store(first + j, tile_sums[i * ${quads}u + (j >> 2u)][j & 3u]); }
   }
 }`;
-  return { name: `matmul ${layout} ${rows}x${columns}`, code, bindings: ["read", "read", "write"] };
+  const fields = `${commonFields} a_pitch: u32, b_pitch: u32,`;
+  return { name: `matmul ${layout} ${rows}x${columns}`, fields, code, type: "vec4f" };
 }

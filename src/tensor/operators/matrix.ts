@@ -1,10 +1,10 @@
 import { spread } from "../../gpu";
 import { apply } from "../apply";
-import { broadcastShapes, describeShape, OperatorError, sizeOf } from "../shape";
+import { broadcastShapes, describeShape, OperatorError, type Shape, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
 import { add } from "./elementwise";
-import { type Layout, matmulShader, stridedMatmulShader, type Tile } from "./matmulShader";
-import { type BufferValue, innerOffset, type Lowering, type Operator } from "./table";
+import { type Layout, type MatmulKernel, stridedMatmul, type Tile, tiledMatmul } from "./matmulShader";
+import { type BufferValue, innerOffset, type Lowering, type Operator, type Producer } from "./table";
 import { reshape, sumTo, transpose } from "./views";
 
 /** An operand as the kernels walk it: elements to step for a row, a column, and a matrix of the batch. */
@@ -32,11 +32,10 @@ const matmulRow: Operator<MatmulAttributes> = {
     return { shape: [...batch, a!.shape.at(-2)!, columns!], dtype: "float32" };
   },
   lower(lowering, { inputs: [a, b], shape, attributes: { transposeB } }) {
-    const out = lowering.result();
     const batch = shape.slice(0, -2);
     const [left, right] = [a!, b!].map((value) => matrixOf(lowering, lowering.buffer(value), batch));
-    emitMatmul(lowering, left!, transposeB ? { ...right!, row: right!.column, column: right!.row } : right!, out);
-    return out;
+    const second = transposeB ? { ...right!, row: right!.column, column: right!.row } : right!;
+    return lowering.produce(matmulProducer(left!, second, shape, lowering.isSoftware));
   },
   backward: ({ inputs: [a, b], gradient, needs, attributes: { transposeB } }) => [
     needs[0] ? sumTo(product(gradient, b!, !transposeB), a!.shape) : null,
@@ -90,14 +89,19 @@ function tileFor(isSoftware: boolean, rows: number, columns: number, batch: numb
   return invocations >= (isSoftware ? 64 : 4096) ? mediumTile : smallTile;
 }
 
-function emitMatmul(lowering: Lowering, a: Matrix, b: Matrix, out: BufferValue): void {
-  const [m, n] = out.shape.slice(-2) as [number, number];
+function matmulProducer(a: Matrix, b: Matrix, shape: Shape, isSoftware: boolean): Producer {
+  const [m, n] = shape.slice(-2) as [number, number];
   const k = a.value.shape.at(-1)!;
-  const batches = sizeOf(out.shape.slice(0, -2));
-  if (batches * m * n === 0) return;
+  const batches = sizeOf(shape.slice(0, -2));
   const layout = layoutOf(a, b);
   const work = 2 * batches * m * n * k + batches * m * n;
-  const shared = { bindings: [a.value, b.value, out], work };
+  const shared = ({ name, fields, code, type }: MatmulKernel) => ({
+    ...{ name, fields, code, work },
+    inputs: [
+      { name: "a", type, value: a.value },
+      { name: "b", type, value: b.value },
+    ],
+  });
   const uniforms = (across: number, down: number, ...strides: number[]) => [
     m,
     n,
@@ -113,23 +117,20 @@ function emitMatmul(lowering: Lowering, a: Matrix, b: Matrix, out: BufferValue):
   ];
   if (!layout) {
     const [across, down] = [Math.ceil(n / 4), Math.ceil(m / 4)];
-    lowering.dispatch({
-      ...shared,
-      shader: stridedMatmulShader,
+    return {
+      ...shared(stridedMatmul),
       uniforms: uniforms(across, down, a.row, a.column, b.row, b.column),
       grid: spread(Math.ceil((across * down * batches) / 64)),
-    });
-    return;
+    };
   }
-  const tile = tileFor(lowering.isSoftware, m, n, batches, work);
+  const tile = tileFor(isSoftware, m, n, batches, work);
   const across = Math.ceil(n / (tile.columns * tile.width));
   const down = Math.ceil(m / (tile.rows * tile.height));
-  lowering.dispatch({
-    ...shared,
-    shader: matmulShader(layout, tile),
+  return {
+    ...shared(tiledMatmul(layout, tile)),
     uniforms: uniforms(across, down, pitchOf(a), pitchOf(b)),
     grid: spread(across * down * batches),
-  });
+  };
 }
 
 /** The kernel that can walk the operands by vectors of 4, if one can. */

@@ -1,4 +1,4 @@
-import { type Shader, spread } from "../../gpu";
+import { spread } from "../../gpu";
 import { apply } from "../apply";
 import { type DType, wgslType } from "../dtype";
 import { describeShape, normalizeDim, normalizeDims, OperatorError, type Shape, sizeOf } from "../shape";
@@ -7,7 +7,14 @@ import { arange } from "./creation";
 import { add, div, eq, exp, isnan, log, logicalOr, mul, sub, to, where } from "./elementwise";
 import { collapse } from "./elementwiseKernel";
 import { isNan } from "./mathShader";
-import { type BufferValue, innerOffset, type Lowering, type Operator, type ScalarReference } from "./table";
+import {
+  type BufferValue,
+  innerOffset,
+  type Lowering,
+  type Operator,
+  type Producer,
+  type ScalarReference,
+} from "./table";
 import { expand, reshape } from "./views";
 
 export type ReductionAttributes = { readonly dims: readonly number[] };
@@ -40,7 +47,7 @@ const sumOf: Combination = {
 };
 const extreme = (name: string, operator: string, index: boolean): Combination => ({
   name,
-  start: `var best = 0u; var total = in_a[base + outer_at(outer_lane) + inner_lane * u.inner_stride];`,
+  start: `var best = 0u; var total = load_a(base + outer_at(outer_lane) + inner_lane * u.inner_stride);`,
   combine: `if (x ${operator} total || (is_nan(f32(x)) && !is_nan(f32(total)))) {
         total = x;
         best = o * u.inner_length + j;
@@ -54,26 +61,7 @@ const smallest = extreme("amin", "<", false);
 const indexOfLargest = extreme("argmax", ">", true);
 const indexOfSmallest = extreme("argmin", "<", true);
 
-const shaders = new Map<Combination, Map<DType, Shader>>();
-
-function shaderOf(combination: Combination, dtype: DType): Shader {
-  const byType = shaders.get(combination) ?? new Map<DType, Shader>();
-  shaders.set(combination, byType);
-  const shader = byType.get(dtype) ?? reductionShader(combination, dtype);
-  byType.set(dtype, shader);
-  return shader;
-}
-
-function reductionShader(combination: Combination, dtype: DType): Shader {
-  const { name, result } = combination;
-  const type = wgslType[dtype];
-  const [start, combine, last] = [combination.start, combination.combine, combination.finish].map((code) =>
-    code.replaceAll("TYPE", type),
-  );
-  const out = result ? wgslType[result] : type;
-  const finish = name === "sum" && dtype === "float32" ? `(${last}) / u.divisor` : last;
-  const code = /* wgsl */ `
-struct Uniforms {
+const fields = /* wgsl */ `
   kept_shape: array<vec4u, 2>,
   kept_strides: array<vec4u, 2>,
   // Of the reduced dimensions but the innermost.
@@ -88,12 +76,16 @@ struct Uniforms {
   inner_stride: u32,
   offset: u32,
   results: u32,
-  divisor: f32,
-}
-@group(0) @binding(0) var<uniform> u: Uniforms;
-@group(0) @binding(1) var<storage, read> in_a: array<${type}>;
-@group(0) @binding(2) var<storage, read_write> out: array<${out}>;
-${isNan}
+  divisor: f32,`;
+
+function reductionCode(combination: Combination, dtype: DType): string {
+  const { name } = combination;
+  const type = wgslType[dtype];
+  const [start, combine, last] = [combination.start, combination.combine, combination.finish].map((code) =>
+    code.replaceAll("TYPE", type),
+  );
+  const finish = name === "sum" && dtype === "float32" ? `(${last}) / u.divisor` : last;
+  return /* wgsl */ `
 fn kept_at(index: u32) -> u32 {
   var at = 0u;
   var rest = index;
@@ -128,24 +120,22 @@ fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) n: ve
   for (var o = outer_lane; o < u.outer_length; o += u.outer_lanes) {
     let row = base + outer_at(o);
     for (var j = inner_lane; j < u.inner_length; j += u.inner_lanes) {
-      let x = in_a[row + j * u.inner_stride];
+      let x = load_a(row + j * u.inner_stride);
       ${combine}
     }
   }
-  out[i] = ${finish};
+  store(i, ${finish});
 }`;
-  return { name, code, bindings: ["read", "write"] };
 }
 
-/** Reduces `input` over `dims` into `out`, whose elements are the kept positions in row-major order. */
-function emitReduction(
+/** Reduces `input` over `dims`; the result's elements are the kept positions in row-major order. */
+function reduced(
   lowering: Lowering,
   combination: Combination,
   input: BufferValue,
   dims: readonly number[],
-  out: BufferValue,
   divisor: ScalarReference = { literal: 1 },
-): void {
+): BufferValue {
   const { shape, strides } = input;
   const kept = shape.flatMap((_, d) => (dims.includes(d) ? [] : [d]));
   const pick = (list: readonly number[], of: readonly number[]) => of.map((d) => list[d]!);
@@ -161,15 +151,18 @@ function emitReduction(
   const innerLanes = inStages ? Math.min(innerLength, Math.ceil(length / runLength)) : 1;
   const outerLanes = inStages ? Math.min(outerLength, Math.ceil(length / (runLength * innerLanes))) : 1;
   const lanes = innerLanes * outerLanes;
-  const target = inStages ? lowering.allocate([positions, lanes], input.dtype) : out;
   const padded = (list: readonly number[]) => {
     if (list.length > maxRank)
       throw new OperatorError(combination.name, `the input ${describeShape(shape)} is too scattered a view`);
     return [...list, ...new Array<number>(maxRank - list.length).fill(0)];
   };
-  lowering.dispatch({
-    shader: shaderOf(combination, input.dtype),
-    bindings: [input, target],
+  const producer: Producer = {
+    name: combination.name,
+    fields,
+    inputs: [{ name: "a", type: wgslType[input.dtype], value: input }],
+    loadsFirst: true,
+    helpers: isNan,
+    code: reductionCode(combination, input.dtype),
     uniforms: [
       ...padded(keptView.shape),
       ...padded(keptView.strides[0]!),
@@ -188,8 +181,11 @@ function emitReduction(
     ],
     grid: spread(Math.ceil((positions * lanes) / 64)),
     work: positions * length * 2,
-  });
-  if (inStages) emitReduction(lowering, combination, target, [1], out, divisor);
+  };
+  if (!inStages) return lowering.produce(producer);
+  const partial = lowering.allocate([positions, lanes], input.dtype);
+  lowering.produceInto(producer, partial);
+  return reduced(lowering, combination, partial, [1], divisor);
 }
 
 export function reductionRow(
@@ -209,9 +205,7 @@ export function reductionRow(
       return { shape: shape.map((size, d) => (dims.includes(d) ? 1 : size)), dtype: result ?? dtype };
     },
     lower(lowering, { inputs: [input], attributes: { dims }, scalars }) {
-      const out = lowering.result();
-      emitReduction(lowering, combination, lowering.buffer(input!), dims, out, scalars[0]);
-      return out;
+      return reduced(lowering, combination, lowering.buffer(input!), dims, scalars[0]);
     },
     ...(backward && { backward }),
   };
