@@ -25,6 +25,12 @@ export const softwareGpuArguments = [
   "--use-webgpu-adapter=swiftshader",
 ];
 
+const firefoxNames = ["firefox", "firefox-esr"];
+const firefoxPlaces = [
+  "/Applications/Firefox.app/Contents/MacOS/firefox",
+  "C:\\Program Files\\Mozilla Firefox\\firefox.exe",
+];
+
 const isExecutable = (path) => {
   try {
     accessSync(path, constants.X_OK);
@@ -35,10 +41,15 @@ const isExecutable = (path) => {
 };
 
 /** The path of an installed browser, or undefined. `RINGLET_BROWSER` wins over what is found. */
-export function findBrowser() {
-  const asked = process.env.RINGLET_BROWSER;
+export const findBrowser = () => find("RINGLET_BROWSER", names, places);
+
+/** The path of an installed Firefox, or undefined. `RINGLET_FIREFOX` wins over what is found. */
+export const findFirefox = () => find("RINGLET_FIREFOX", firefoxNames, firefoxPlaces);
+
+function find(variable, names, places) {
+  const asked = process.env[variable];
   if (asked) {
-    if (!isExecutable(asked)) throw new Error(`RINGLET_BROWSER is ${asked}, which is not an executable file.`);
+    if (!isExecutable(asked)) throw new Error(`${variable} is ${asked}, which is not an executable file.`);
     return asked;
   }
   const onPath = (process.env.PATH ?? "").split(delimiter).flatMap((folder) => names.map((name) => join(folder, name)));
@@ -47,12 +58,12 @@ export function findBrowser() {
 
 const asRoot = (command, args) => (process.getuid?.() === 0 ? [command, args] : ["sudo", ["-n", command, ...args]]);
 
-function installWithApt() {
+function installWithApt(...packages) {
   if (spawnSync("apt-get", ["--version"]).status !== 0) return false;
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
   for (const args of [
     ["update", "-qq"],
-    ["install", "-y", "-qq", "chromium"],
+    ["install", "-y", "-qq", ...packages],
   ]) {
     const [command, rest] = asRoot("apt-get", args);
     if (spawnSync(command, rest, { env, stdio: "inherit" }).status !== 0) return false;
@@ -65,11 +76,23 @@ export async function ensureBrowser() {
   const found = findBrowser();
   if (found) return found;
   console.log("No Chromium, Chrome or Edge is installed; installing one for the tests.");
-  if (installWithApt()) {
+  if (installWithApt("chromium")) {
     const installed = findBrowser();
     if (installed) return installed;
   }
   execFileSync("npx", ["playwright", "install", "chromium"], { stdio: "inherit" });
   const { chromium } = await import("playwright");
   return chromium.executablePath();
+}
+
+/** The path of a Firefox, installing Debian's with Mesa's software Vulkan, which its WebGPU needs where there is no GPU. */
+export function ensureFirefox() {
+  const found = findFirefox();
+  if (found) return found;
+  console.log("No Firefox is installed; installing one for the tests.");
+  const installed = installWithApt("firefox-esr", "mesa-vulkan-drivers") ? findFirefox() : undefined;
+  if (installed) return installed;
+  throw new Error(
+    "The tests need a Firefox and could not install one: install it, or set RINGLET_FIREFOX to its path.",
+  );
 }

@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
-import { ensureBrowser } from "./browser.mjs";
+import { ensureBrowser, ensureFirefox } from "./browser.mjs";
 
 const full = process.argv.includes("--full");
 const reports = mkdtempSync(join(tmpdir(), "ringlet-test-"));
@@ -12,6 +12,7 @@ const env = {
   ...process.env,
   PATH: `${resolve("node_modules/.bin")}${delimiter}${process.env.PATH}`,
   RINGLET_BROWSER: await ensureBrowser(),
+  RINGLET_FIREFOX: ensureFirefox(),
   VITE_CONFIG_NATIVE_IGNORE_WARNING: "true",
   ...(full ? { RINGLET_TEST_FULL: "1" } : {}),
 };
