@@ -46,7 +46,7 @@ describe("a chunk that isn't the next one", () => {
 
   test("from a rank that has nothing to send is refused", () => {
     const { collective } = begin(1, 3);
-    expect(collective.sources).toEqual([0]);
+    expect([0, 1, 2].map((rank) => collective.needs(rank))).toEqual([true, false, false]);
     expect(collective.receive(2, 0, new Uint8Array(8), forbidden)).toEqual({
       from: 2,
       sentence: "got 8 bytes at offset 0, expected nothing from it",

@@ -37,7 +37,7 @@ interface Chunk {
   readonly payload: Uint8Array<ArrayBuffer>;
 }
 
-/** What all rounds bring from one peer. */
+/** What is still to come from one peer. */
 interface Quota {
   bytes: number;
   chunks: number;
@@ -93,9 +93,9 @@ export class Collective {
     return [...this.#lanes].flatMap(([rank, lane]) => (lane.current === null ? [] : [rank]));
   }
 
-  /** The ranks from whom anything comes at all. */
-  get sources(): readonly number[] {
-    return [...this.#quotas.keys()];
+  /** Whether anything is still to come from a rank. */
+  needs(rank: number): boolean {
+    return (this.#quotas.get(rank)?.chunks ?? 0) > 0;
   }
 
   start(send: SendChunk): void {
@@ -109,10 +109,22 @@ export class Collective {
    * @returns null, or what is wrong with a chunk, which then changed nothing.
    */
   receive(from: number, offset: number, payload: Uint8Array<ArrayBuffer>, send: SendChunk): Problem | null {
+    const quota = this.#quotas.get(from);
+    const got = `got ${payload.length} bytes at offset ${offset}`;
+    if (quota === undefined) return { from, sentence: `${got}, expected nothing from it` };
     const lane = this.#lanes.get(from);
-    if (lane === undefined || lane.current === null) return this.#keep(from, { offset, payload });
+    if (lane === undefined || lane.current === null) {
+      // A chunk of a later round; what is kept is bounded by what is to come at all.
+      if (quota.chunks < 1 || quota.bytes < payload.length) return { from, sentence: `${got}, expected nothing more` };
+      this.#count(quota, payload);
+      const chunks = this.#early.get(from);
+      if (chunks === undefined) this.#early.set(from, [{ offset, payload }]);
+      else chunks.push({ offset, payload });
+      return null;
+    }
     const sentence = this.#take(lane, lane.current, offset, payload, send);
     if (sentence !== null) return { from, sentence };
+    this.#count(quota, payload);
     return this.#open === 0 ? this.#goOn(send) : null;
   }
 
@@ -225,18 +237,9 @@ export class Collective {
     return reduction;
   }
 
-  #keep(from: number, chunk: Chunk): Problem | null {
-    const { offset, payload } = chunk;
-    const quota = this.#quotas.get(from);
-    const got = `got ${payload.length} bytes at offset ${offset}`;
-    if (quota === undefined) return { from, sentence: `${got}, expected nothing from it` };
-    const chunks = this.#early.get(from) ?? [];
-    const kept = chunks.reduce((sum, early) => sum + early.payload.length, payload.length);
-    if (this.#isDone || kept > quota.bytes || chunks.length >= quota.chunks)
-      return { from, sentence: `${got}, expected nothing more` };
-    chunks.push(chunk);
-    this.#early.set(from, chunks);
-    return null;
+  #count(quota: Quota, payload: Uint8Array): void {
+    quota.chunks -= 1;
+    quota.bytes -= payload.length;
   }
 
   #advance(lane: Lane): void {

@@ -3,7 +3,9 @@ import { aloneNetwork } from "./aloneNetwork";
 import { meetInBrowser } from "./browserMeeting";
 import { env } from "./environment";
 import { formWorld, type Meeting } from "./formWorld";
-import { ProcessGroup, type ReduceOp, type Values } from "./processGroup";
+import { ProcessGroup } from "./processGroup";
+import type { ReduceOp } from "./reduceOp";
+import type { Values } from "./values";
 import type { Work } from "./work";
 
 export interface InitOptions {

@@ -1,37 +1,146 @@
-import type { Module } from "../nn";
-import { FlatParameters, type Tensor } from "../tensor";
+import { Module } from "../nn";
+import {
+  copy_,
+  FlatParameters,
+  noGrad,
+  readAsComputed,
+  registerPostAccumulateGradHook,
+  type Tensor,
+  zeros,
+} from "../tensor";
+import { type BucketRange, bucketRanges } from "./buckets";
+import { allReduceHook, type CommHook } from "./commHooks";
 import { getProcessGroup } from "./defaultGroup";
+import { checkReplicas } from "./distributedDataParallelCheck";
+import { type JoinOptions, type JoinSettings, runJoined } from "./join";
 import type { ProcessGroup } from "./processGroup";
+import { CollectiveError } from "./work";
+
+export interface DistributedDataParallelOptions {
+  /** Default: the group of initProcessGroup. */
+  readonly processGroup?: ProcessGroup;
+  /** The size of a bucket of gradients, in MB (2^20 bytes). The first has at most 1 MB. Default: 25. */
+  readonly bucketCapMb?: number;
+  /** Whether rank 0's buffers (batch norm's running moments, say) go to all ranks in each step. Default: true. */
+  readonly broadcastBuffers?: boolean;
+  /**
+   * Whether a step may leave parameters without a gradient. One that some ranks use gets zeros from the others; one that nobody uses has
+   * a `grad` of null after the step, so that optimizers pass it over. Without it such a step is an error. Default: false.
+   */
+  readonly findUnusedParameters?: boolean;
+}
+
+export interface AverageOptions {
+  /**
+   * How many samples this rank's gradients are the mean over; all ranks must say so or none. The result is then the mean over all
+   * samples, as of one process with the whole batch, whatever the shares; 0 for a rank without any. Without it the result is PyTorch's:
+   * the mean over ranks, in which a small share weighs as much as a large one.
+   */
+  readonly samples?: number;
+}
+
+/** A range of the flat gradients, on the GPU and here. */
+interface Bucket extends BucketRange {
+  readonly range: Tensor;
+  readonly gradients: Float32Array<ArrayBuffer>;
+}
+
+/** What ranks tell each other before the buckets of a step; the rest is by parameter how many ranks have a gradient for it. */
+const headerSlots = { active: 0, busy: 1, weighted: 2, samples: 3, ending: 4, count: 5 } as const;
+
+/** A step's header, summed over ranks. */
+export interface StepHeader {
+  /** Ranks that still have inputs. */
+  readonly active: number;
+  /** Of these, how many had a sample in this step. */
+  readonly busy: number;
+  /** How many said how many samples they had, and the sum. */
+  readonly weighted: number;
+  readonly samples: number;
+  /** Ranks that ran out of inputs and end everyone's training. */
+  readonly ending: number;
+  /** By parameter. */
+  readonly uses: Float32Array;
+}
+
+const firstBucketMb = 1;
 
 /**
  * A module whose replicas on all ranks stay equal, as torch's DistributedDataParallel. Backward passes here are recorded and run later,
  * so the averaging is a call of its own, between `backward()` and the optimizer's step:
  *
  *     const model = await DistributedDataParallel.create(new Net());
- *     const optimizer = optim.sgd(model.module.parameters(), ...);
- *     loss.backward();
+ *     const optimizer = new optim.SGD(model.parameters(), { learningRate: 0.1 });
+ *     optimizer.zeroGrad();
+ *     criterion.forward(model.forward(x), y).backward();
  *     await model.averageGradients();
  *     optimizer.step();
  *
- * Parameters and gradients are packed into one buffer each, so that one readback and one all-reduce carry all.
+ * Gradients lie in one buffer, in the reverse of the parameters' order, cut into buckets. A bucket is read, reduced and written back as
+ * soon as backward has computed it, while the rest is still being computed.
  */
-export class DistributedDataParallel<M extends Module = Module> {
+export class DistributedDataParallel<M extends Module = Module> extends Module {
   readonly #flat: FlatParameters;
-  readonly #gradients: Float32Array<ArrayBuffer>;
+  readonly #buckets: readonly Bucket[];
+  /** Trainable parameters in the layout's order, with the places of their gradients. */
+  readonly #parameters: readonly { readonly name: string; readonly parameter: Tensor; readonly view: Tensor }[];
+  readonly #buffers: readonly { readonly tensor: Tensor; readonly values: Float32Array<ArrayBuffer> }[];
+  readonly #findUnusedParameters: boolean;
+  /** Parameters that a backward pass has reached since gradients were last averaged. */
+  readonly #used = new Set<Tensor>();
+  #hook: CommHook = allReduceHook;
+  #hasOwnHook = false;
+  #withoutSync = 0;
+  #join: JoinSettings | null = null;
 
   private constructor(
     readonly module: M,
     readonly group: ProcessGroup,
+    { bucketCapMb = 25, broadcastBuffers = true, findUnusedParameters = false }: DistributedDataParallelOptions,
   ) {
-    this.#flat = new FlatParameters(module.namedParameters());
-    this.#gradients = new Float32Array(this.#flat.gradients.numel);
+    super();
+    if (!(bucketCapMb > 0))
+      throw new RangeError(`DistributedDataParallel: bucketCapMb is ${bucketCapMb}; it must be above 0.`);
+    const named = module.namedParameters().filter(([, { requiresGrad }]) => requiresGrad);
+    if (named.length === 0)
+      throw new Error(
+        "DistributedDataParallel: the module has no parameter that requires a gradient, so there is nothing to average.",
+      );
+    named.reverse();
+    this.#flat = new FlatParameters(named);
+    this.#parameters = named.map(([name, parameter]) => {
+      const view = parameter.grad;
+      if (view === null) throw new Error(`DistributedDataParallel: ${name} has no place for its gradient.`);
+      if (findUnusedParameters) parameter.grad = null;
+      registerPostAccumulateGradHook(parameter, () => this.#used.add(parameter));
+      return { name, parameter, view };
+    });
+    this.#buckets = bucketRanges(this.#flat.layout, bucketCapMb, firstBucketMb).map((range) => ({
+      ...range,
+      range: this.#flat.gradientRange(range.from, range.to),
+      gradients: new Float32Array(range.to - range.from),
+    }));
+    this.#buffers = broadcastBuffers
+      ? module
+          .buffers()
+          .filter(({ dtype, numel }) => dtype === "float32" && numel > 0)
+          .map((tensor) => ({ tensor, values: new Float32Array(tensor.numel) }))
+      : [];
+    this.#findUnusedParameters = findUnusedParameters;
   }
 
-  /** Packs the module's parameters and gives all ranks the weights of rank 0. Make the optimizer after this. */
-  static async create<M extends Module>(module: M, group = getProcessGroup()): Promise<DistributedDataParallel<M>> {
-    const parallel = new DistributedDataParallel(module, group);
-    await group.broadcast(parallel.#flat.weights, 0).wait();
-    for (const buffer of module.buffers()) if (buffer.dtype === "float32") await group.broadcast(buffer, 0).wait();
+  /**
+   * Compares the model with the other ranks', packs its parameters, and gives all ranks the weights and buffers of rank 0.
+   * @throws CollectiveError on every rank where the models differ.
+   */
+  static async create<M extends Module>(
+    module: M,
+    options: DistributedDataParallelOptions = {},
+  ): Promise<DistributedDataParallel<M>> {
+    const group = options.processGroup ?? getProcessGroup();
+    await checkReplicas(module, group);
+    const parallel = new DistributedDataParallel(module, group, options);
+    await parallel.broadcastState(0);
     return parallel;
   }
 
@@ -39,12 +148,227 @@ export class DistributedDataParallel<M extends Module = Module> {
     return this.module.forward(...inputs);
   }
 
-  /** Replaces every gradient by its mean over all ranks; the bits are the same on all. */
-  async averageGradients(): Promise<void> {
-    if (this.group.worldSize === 1) return;
-    await this.#flat.readGradients(this.#gradients);
-    await this.group.allReduce(this.#gradients, "avg").wait();
-    this.#flat.gradients.write(this.#gradients);
+  /** The sizes of the buckets in elements, padding included, in the order in which they are reduced. */
+  get bucketLengths(): readonly number[] {
+    return this.#buckets.map(({ from, to }) => to - from);
+  }
+
+  /**
+   * Lets `hook` reduce the buckets in place of a plain all-reduce. All ranks must register the same, before the first step and once.
+   */
+  registerCommHook(hook: CommHook): void {
+    if (this.#hasOwnHook)
+      throw new Error("DistributedDataParallel: there is a communication hook already; it takes one.");
+    this.#hook = hook;
+    this.#hasOwnHook = true;
+  }
+
+  /**
+   * Within `body`, averageGradients() does nothing: gradients add up here, and the first call behind it averages their sums.
+   * @returns what `body` returns.
+   */
+  noSync<T>(body: () => T): T {
+    this.#withoutSync += 1;
+    const ended = () => {
+      this.#withoutSync -= 1;
+    };
+    let isAsynchronous = false;
+    try {
+      const result = body();
+      if (result instanceof Promise) {
+        isAsynchronous = true;
+        result.then(ended, ended);
+      }
+      return result;
+    } finally {
+      if (!isAsynchronous) ended();
+    }
+  }
+
+  /**
+   * Replaces every gradient by its mean over all ranks; the bits are the same on all.
+   * @throws CollectiveError where ranks don't go together, or where a parameter has no gradient and findUnusedParameters is false.
+   */
+  async averageGradients({ samples }: AverageOptions = {}): Promise<void> {
+    if (this.#withoutSync > 0) return;
+    if (samples !== undefined && !(samples >= 0 && samples < Number.POSITIVE_INFINITY))
+      throw new RangeError(`DistributedDataParallel: samples is ${samples}; it must be a number from 0.`);
+    const header = this.#startHeader(samples);
+    this.#attachGradients();
+    const reads = this.#startReads();
+    const sums = await header;
+    this.#check(sums);
+    const weight = this.#weight(sums, samples);
+    await this.#reduce(reads, weight);
+    for (const [index, { parameter, view }] of this.#parameters.entries())
+      parameter.grad = sums.uses[index] === 0 && this.#findUnusedParameters ? null : view;
+    this.#used.clear();
+    await this.#broadcastBuffers(reads.slice(this.#buckets.length));
+  }
+
+  /**
+   * Trains with inputs that may end earlier on some ranks: one whose `body` has ended gives zeros to the others' steps until all have
+   * ended; then all take over the model of a rank that trained to the end. torch.distributed.algorithms.Join for one model.
+   * Within `body`, averageGradients() must be the only collective.
+   */
+  async join(body: () => Promise<void>, options: JoinOptions = {}): Promise<void> {
+    if (this.#join !== null) throw new Error("DistributedDataParallel: a join is under way already.");
+    await runJoined(
+      {
+        group: this.group,
+        begin: (settings) => {
+          this.#join = settings;
+        },
+        announce: (ending) => this.#sumHeader(this.#header({ [headerSlots.ending]: ending ? 1 : 0 })),
+        shadow: (sums) => this.#shadow(sums),
+        takeOver: (source) => this.broadcastState(source),
+      },
+      body,
+      options,
+    );
+  }
+
+  /** Gives all ranks the weights and buffers of one. */
+  async broadcastState(source: number): Promise<void> {
+    const { group, module } = this;
+    if (group.worldSize === 1) return;
+    await group.broadcast(this.#flat.weights, source).wait();
+    const packed = new Set(this.#parameters.map(({ parameter }) => parameter));
+    for (const tensor of new Set(module.stateDict().values()))
+      if (!packed.has(tensor) && tensor.numel > 0) await group.broadcast(tensor, source).wait();
+  }
+
+  #startHeader(samples: number | undefined): Promise<StepHeader> {
+    const header = this.#header({
+      [headerSlots.active]: 1,
+      [headerSlots.busy]: samples === 0 ? 0 : 1,
+      [headerSlots.weighted]: samples === undefined ? 0 : 1,
+      [headerSlots.samples]: samples ?? 0,
+    });
+    for (const [index, { parameter, view }] of this.#parameters.entries()) {
+      const isSetByHand = parameter.grad !== null && parameter.grad !== view;
+      if (this.#used.has(parameter) || isSetByHand) header[headerSlots.count + index] = 1;
+    }
+    return this.#sumHeader(header);
+  }
+
+  #header(slots: Readonly<Record<number, number>>): Float32Array<ArrayBuffer> {
+    const header = new Float32Array(headerSlots.count + this.#parameters.length);
+    for (const [slot, value] of Object.entries(slots)) header[Number(slot)] = value;
+    return header;
+  }
+
+  async #sumHeader(header: Float32Array<ArrayBuffer>): Promise<StepHeader> {
+    await this.group.allReduce(header).wait();
+    return {
+      active: header[headerSlots.active]!,
+      busy: header[headerSlots.busy]!,
+      weighted: header[headerSlots.weighted]!,
+      samples: header[headerSlots.samples]!,
+      ending: header[headerSlots.ending]!,
+      uses: header.subarray(headerSlots.count),
+    };
+  }
+
+  /** Puts all gradients where they are reduced. */
+  #attachGradients(): void {
+    noGrad(() => {
+      for (const { parameter, view } of this.#parameters) {
+        if (parameter.grad === view) continue;
+        copy_(view, parameter.grad ?? zeros(view.shape));
+        if (parameter.grad !== null) parameter.grad = view;
+      }
+    });
+  }
+
+  /** Reads the buckets, then the buffers that rank 0 gives to all. */
+  #startReads(): readonly Promise<void>[] {
+    const isSource = this.group.rank === 0 && this.group.worldSize > 1;
+    const reads = readAsComputed([
+      ...this.#buckets.map(({ range, gradients }) => ({ tensor: range, into: gradients })),
+      ...(isSource ? this.#buffers.map(({ tensor, values }) => ({ tensor, into: values })) : []),
+    ]);
+    // One that fails ends the step; what becomes of those behind it is nobody's business.
+    for (const read of reads) read.catch(() => {});
+    return reads;
+  }
+
+  #check({ active, busy, weighted, ending, uses }: StepHeader): void {
+    if (ending > 0)
+      throw new CollectiveError(
+        `DistributedDataParallel: ${ending} of ${this.group.worldSize} ranks ran out of inputs, so all end here, as throwOnEarlyTermination demands.`,
+      );
+    if (weighted > 0 && weighted < active)
+      throw new CollectiveError(
+        `DistributedDataParallel: ${weighted} of ${active} ranks said how many samples their gradients are of; all must, or none.`,
+      );
+    if (this.#findUnusedParameters) return;
+    const unused = this.#parameters.flatMap(({ name }, index) => {
+      const missing = busy - uses[index]!;
+      return missing > 0 ? [`${name} (on ${missing} of ${busy} ranks)`] : [];
+    });
+    if (unused.length > 0)
+      throw new CollectiveError(
+        `DistributedDataParallel: no backward pass has reached ${unused.reverse().slice(0, 5).join(", ")}${
+          unused.length > 5 ? ` and ${unused.length - 5} more parameters` : ""
+        } since gradients were last averaged. Call backward() on all ranks before averageGradients(), or pass findUnusedParameters: true if a step needn't use all parameters.`,
+      );
+  }
+
+  /** What this rank's gradients count in the mean. */
+  #weight({ active, weighted, samples: all }: StepHeader, samples: number | undefined): number {
+    if (weighted > 0) return all === 0 ? 0 : (samples ?? 0) / all;
+    return 1 / (this.#join?.divideByInitialWorldSize === false ? active : this.group.worldSize);
+  }
+
+  /** Reduces the buckets in their order, each once it is read, and writes it back. */
+  async #reduce(reads: readonly Promise<void>[], weight: number): Promise<void> {
+    const isAlone = this.group.worldSize === 1 && !this.#hasOwnHook;
+    for (const bucket of this.#buckets) {
+      await reads[bucket.index];
+      if (isAlone) continue;
+      const { gradients, range } = bucket;
+      if (weight !== 1) for (let i = 0; i < gradients.length; i += 1) gradients[i] = gradients[i]! * weight;
+      await this.#hook(this.#gradBucket(bucket), this.group);
+      range.write(gradients);
+    }
+  }
+
+  #gradBucket({ index, entries, gradients }: Bucket) {
+    return { index, isLast: index === this.#buckets.length - 1, entries, gradients };
+  }
+
+  /** Takes part in a step of ranks that still have inputs. */
+  async #shadow({ weighted, active }: StepHeader): Promise<void> {
+    if (weighted > 0 && weighted < active)
+      this.#check({ weighted, active, busy: 0, samples: 0, ending: 0, uses: new Float32Array() });
+    for (const bucket of this.#buckets) {
+      bucket.gradients.fill(0);
+      await this.#hook(this.#gradBucket(bucket), this.group);
+    }
+    const isSource = this.group.rank === 0;
+    await this.#broadcastBuffers(
+      isSource ? readAsComputed(this.#buffers.map(({ tensor, values }) => ({ tensor, into: values }))) : [],
+    );
+  }
+
+  async #broadcastBuffers(reads: readonly Promise<void>[]): Promise<void> {
+    const { group } = this;
+    if (group.worldSize === 1 || this.#buffers.length === 0) return;
+    await Promise.all(reads);
+    const packed = new Float32Array(this.#buffers.reduce((sum, { values }) => sum + values.length, 0));
+    let offset = 0;
+    for (const { values } of this.#buffers) {
+      packed.set(values, offset);
+      offset += values.length;
+    }
+    await group.broadcast(packed, 0).wait();
+    if (group.rank === 0) return;
+    offset = 0;
+    for (const { tensor, values } of this.#buffers) {
+      tensor.write(packed.subarray(offset, offset + values.length));
+      offset += values.length;
+    }
   }
 }
 

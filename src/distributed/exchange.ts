@@ -44,6 +44,8 @@ export interface ExchangeOptions {
   readonly clock?: Clock;
   /** Called when an operation has failed here. */
   readonly onFailed?: (operation: Operation, step: number) => void;
+  /** Called when the exchange has ended for a reason of its own. */
+  readonly onAborted?: (reason: string) => void;
   /** Called when a rank is found to do something else in a step than this member does. */
   readonly onDiffers?: (from: number, step: number) => void;
   /** What more there is to say of an operation's time-out. */
@@ -167,15 +169,36 @@ export class Exchange {
       this.#doomed.set(step, reason);
   }
 
-  /** Ends all operations and the exchange. */
-  abort(reason: string): void {
+  /** Nothing more comes from a rank: operations that need more of it fail. */
+  lost(rank: number, reason: string): void {
+    for (const { active } of this.#lanes.values())
+      for (const operation of [...active.values()]) if (operation.collective.needs(rank)) operation.abort(reason);
+  }
+
+  /** This member won't start an operation that the others do. */
+  refuse(step: number): void {
+    const lane = this.#lane({ step, channel: 0 });
+    if (step <= lane.step) return;
+    lane.step = step;
+    lane.hasFailed = true;
+    for (const { frame } of lane.early.get(step) ?? []) this.#earlyBytes -= frame.payload.length + earlyOverheadBytes;
+    lane.early.delete(step);
+    this.#doomed.delete(step);
+  }
+
+  /**
+   * Ends all operations and the exchange.
+   * @param isKnown whether the other members know already.
+   */
+  abort(reason: string, isKnown = false): void {
     if (this.#aborted !== null) return;
     this.#aborted = reason;
     this.#earlyBytes = 0;
     for (const { active, early } of this.#lanes.values()) {
       early.clear();
-      for (const operation of [...active.values()]) operation.abort(reason);
+      for (const operation of [...active.values()]) operation.abort(reason, true);
     }
+    if (!isKnown) this.#options.onAborted?.(reason);
   }
 
   #receiveOther(lane: Lane, from: number, frame: Frame): void {

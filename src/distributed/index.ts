@@ -17,6 +17,8 @@ export { averageGradients, DistributedDataParallel } from "./distributedDataPara
 export { type Environment, env } from "./environment";
 export type { OperationTag } from "./exchange";
 export type { Meeting } from "./formWorld";
-export { ProcessGroup, type ProcessGroupOptions, type ReduceOp, type Values } from "./processGroup";
+export { type PointToPoint, ProcessGroup, type ProcessGroupOptions } from "./processGroup";
+export type { ReduceOp } from "./reduceOp";
 export { Ring, type RingOptions } from "./ring";
+export type { Values } from "./values";
 export { CollectiveError, type Work } from "./work";

@@ -1,35 +1,55 @@
+import { concatBytes } from "../base/bytes";
 import type { Clock } from "../base/clock";
 import { deferred } from "../base/deferred";
-import type { Frame, Link, MemberId } from "../transport/link";
+import type { Frame, Link } from "../transport/link";
+import { type Elements, type ElementType, elementTypes } from "./elementType";
 import { CollectiveError, type Work } from "./work";
 
 /** The most bytes kept of messages that nobody has asked for yet. */
 const earlyBytes = 64 * 1024 * 1024;
 /** What an early frame costs besides its payload. */
 const earlyOverheadBytes = 64;
+/** Stands for bytes in place of an element type's code. */
+const bytesCode = 0;
 
-interface MailboxOptions {
+export interface MailboxOptions {
   readonly timeoutMilliseconds: number;
   readonly clock: Clock;
 }
 
+/** Where a message belongs: the ranks of a group tell apart by tags what they send each other. */
+export interface Address {
+  readonly group: number;
+  /** An integer from 0 to 2^32 - 1. */
+  readonly tag: number;
+}
+
+/** Tags from here on are the library's own. */
+export const firstReservedTag = 0x80000000;
+
 interface Reception {
-  readonly into: Uint8Array<ArrayBuffer>;
+  /** Values of known type and length, or bytes of any length up to a limit. */
+  readonly into: Elements | { readonly limit: number; readonly parts: Uint8Array<ArrayBuffer>[] };
   at: number;
   readonly work: SettableWork;
 }
 
-/** What comes from one peer under one tag: either receptions wait for frames, or frames for receptions. */
+/** What comes from one rank for one address: either receptions wait for frames, or frames for receptions. */
 interface Slot {
+  readonly from: number;
   readonly receptions: Reception[];
   readonly early: Frame[];
 }
 
-/** Messages from one rank to another. A message is one or more frames of kind "state", whose channel is the tag and whose step the whole length in bytes. */
+/**
+ * Messages from one rank to another, ranks being those of the whole world. A message is one or more frames of kind "state", whose epoch holds the
+ * group and the element type, whose channel is the tag, and whose step is the whole length in bytes.
+ */
 export class Mailbox {
   readonly #options: MailboxOptions;
   readonly #slots = new Map<string, Slot>();
-  readonly #lost = new Map<MemberId, string>();
+  readonly #lost = new Map<number, string>();
+  readonly #services = new Map<number, (from: number, message: Uint8Array<ArrayBuffer>) => void>();
   #earlyBytes = 0;
   #aborted: string | null = null;
 
@@ -37,51 +57,61 @@ export class Mailbox {
     this.#options = options;
   }
 
-  send(link: Link, data: Float32Array<ArrayBuffer>, tag: number): Work {
-    const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-    const header = { kind: "state", epoch: 0, step: bytes.length, channel: tag } as const;
-    // An empty message is one empty frame.
-    let offset = 0;
-    do {
-      link.send({ ...header, offset }, bytes.subarray(offset, offset + link.maxPayload));
-      offset += link.maxPayload;
-    } while (offset < bytes.length);
-    const work = new SettableWork("Send", this.#options);
-    link.drained().then(() => {
-      if (link.open) work.resolve();
-      else work.abort("The link closed before everything was sent.");
-    });
-    return work;
+  send(link: Link, values: Elements, address: Address, title: string): Work {
+    return this.#send(link, values.bytesOf(0, values.length), values.type.code, address, title);
   }
 
-  /** @param name names the peer in sentences. */
-  receive(peer: MemberId, name: string, data: Float32Array<ArrayBuffer>, tag: number): Work {
-    const work = new SettableWork(`Recv from ${name}, tag ${tag},`, this.#options);
-    const into = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-    const slot = this.#slot(peer, tag);
-    slot.receptions.push({ into, at: 0, work });
-    this.#match(slot);
-    const reason = this.#aborted ?? this.#lost.get(peer);
-    if (reason !== undefined) work.abort(reason);
-    return work;
+  sendBytes(link: Link, bytes: Uint8Array<ArrayBuffer>, address: Address, title: string): Work {
+    return this.#send(link, bytes, bytesCode, address, title);
   }
 
-  /** Takes in a frame. @returns null, or why the group must end. */
-  take(peer: MemberId, frame: Frame): string | null {
+  /** @param title begins the sentences about it. */
+  receive(from: number, values: Elements, address: Address, title: string): Work {
+    return this.#receive(from, values, address, title, this.#options.timeoutMilliseconds);
+  }
+
+  /** Receives bytes of any length up to `limit`. */
+  async receiveBytes(
+    from: number,
+    limit: number,
+    address: Address,
+    title: string,
+    timeoutMilliseconds = this.#options.timeoutMilliseconds,
+  ): Promise<Uint8Array<ArrayBuffer>> {
+    const parts: Uint8Array<ArrayBuffer>[] = [];
+    await this.#receive(from, { limit, parts }, address, title, timeoutMilliseconds).wait();
+    return concatBytes(...parts);
+  }
+
+  /** Calls `handler` with each whole message of a tag, from anyone, in group 0. Such messages fit one frame. */
+  serve(tag: number, handler: (from: number, message: Uint8Array<ArrayBuffer>) => void): void {
+    this.#services.set(tag, handler);
+    for (const [key, slot] of this.#slots)
+      if (key.endsWith(`:0:${tag}`)) for (const frame of slot.early.splice(0)) this.#serve(slot.from, frame, handler);
+  }
+
+  /** Takes in a frame. @returns null, or why the sender must be dropped. */
+  take(from: number, frame: Frame): string | null {
     if (this.#aborted !== null) return null;
-    const slot = this.#slot(peer, frame.channel);
-    slot.early.push(frame);
+    const group = Math.floor(frame.epoch / 16);
+    const service = group === 0 ? this.#services.get(frame.channel) : undefined;
     this.#earlyBytes += frame.payload.length + earlyOverheadBytes;
+    if (service !== undefined) {
+      this.#serve(from, frame, service);
+      return null;
+    }
+    const slot = this.#slot(from, { group, tag: frame.channel });
+    slot.early.push(frame);
     this.#match(slot);
     return this.#earlyBytes > earlyBytes
-      ? `sent ${this.#earlyBytes} bytes that nobody receives; at most ${earlyBytes} are kept.`
+      ? `It sent ${this.#earlyBytes} bytes that nobody receives; at most ${earlyBytes} are kept.`
       : null;
   }
 
-  lost(peer: MemberId, reason: string): void {
-    this.#lost.set(peer, reason);
-    for (const [key, slot] of this.#slots)
-      if (key.startsWith(`${peer}:`)) for (const { work } of slot.receptions.splice(0)) work.abort(reason);
+  lost(rank: number, reason: string): void {
+    this.#lost.set(rank, reason);
+    for (const slot of this.#slots.values())
+      if (slot.from === rank) for (const { work } of slot.receptions.splice(0)) work.abort(reason);
   }
 
   abort(reason: string): void {
@@ -90,11 +120,53 @@ export class Mailbox {
     this.#slots.clear();
   }
 
-  #slot(peer: MemberId, tag: number): Slot {
-    const key = `${peer}:${tag}`;
+  #send(link: Link, bytes: Uint8Array<ArrayBuffer>, code: number, address: Address, title: string): Work {
+    const header = {
+      kind: "state",
+      epoch: address.group * 16 + code,
+      step: bytes.length,
+      channel: address.tag,
+    } as const;
+    // An empty message is one empty frame.
+    let offset = 0;
+    do {
+      link.send({ ...header, offset }, bytes.subarray(offset, offset + link.maxPayload));
+      offset += link.maxPayload;
+    } while (offset < bytes.length);
+    const work = new SettableWork(title, this.#options);
+    link.drained().then(() => {
+      if (link.open) work.resolve();
+      else work.abort("The link closed before everything was sent.");
+    });
+    return work;
+  }
+
+  #receive(
+    from: number,
+    into: Reception["into"],
+    address: Address,
+    title: string,
+    timeoutMilliseconds: number,
+  ): SettableWork {
+    const work = new SettableWork(title, { ...this.#options, timeoutMilliseconds });
+    const slot = this.#slot(from, address);
+    slot.receptions.push({ into, at: 0, work });
+    this.#match(slot);
+    const reason = this.#aborted ?? this.#lost.get(from);
+    if (reason !== undefined) work.abort(reason);
+    return work;
+  }
+
+  #serve(from: number, frame: Frame, handler: (from: number, message: Uint8Array<ArrayBuffer>) => void): void {
+    this.#earlyBytes -= frame.payload.length + earlyOverheadBytes;
+    if (frame.offset === 0 && frame.step === frame.payload.length) handler(from, frame.payload);
+  }
+
+  #slot(from: number, { group, tag }: Address): Slot {
+    const key = `${from}:${group}:${tag}`;
     let slot = this.#slots.get(key);
     if (slot === undefined) {
-      slot = { receptions: [], early: [] };
+      slot = { from, receptions: [], early: [] };
       this.#slots.set(key, slot);
     }
     return slot;
@@ -105,19 +177,24 @@ export class Mailbox {
       const reception = slot.receptions[0]!;
       const frame = slot.early.shift()!;
       this.#earlyBytes -= frame.payload.length + earlyOverheadBytes;
-      // One that was aborted takes its message with it all the same, so that later ones get theirs.
-      const { into, at, work } = reception;
-      if (frame.step !== into.length || frame.offset !== at || at + frame.payload.length > into.length) {
-        work.abort(
-          `Got ${frame.payload.length} bytes at offset ${frame.offset} of ${frame.step}, expected offset ${at} of ${into.length}.`,
-        );
+      const problem = problemWith(reception, frame);
+      if (problem !== null) {
+        reception.work.abort(problem);
         slot.receptions.shift();
+        // The rest of the message goes with it, so that later ones get theirs.
+        while (slot.early[0] !== undefined && slot.early[0].offset > 0) {
+          this.#earlyBytes -= slot.early[0].payload.length + earlyOverheadBytes;
+          slot.early.shift();
+        }
         continue;
       }
-      if (!work.isCompleted) into.set(frame.payload, at);
+      // One that was aborted takes its message with it all the same.
+      const { into, work } = reception;
+      if ("parts" in into) into.parts.push(frame.payload);
+      else if (!work.isCompleted) into.bytesOf(0, into.length).set(frame.payload, reception.at);
       reception.at += frame.payload.length;
       work.progress();
-      if (reception.at === into.length) {
+      if (reception.at === frame.step) {
         slot.receptions.shift();
         work.resolve();
       }
@@ -125,16 +202,35 @@ export class Mailbox {
   }
 }
 
+function typeName(code: number): string {
+  if (code === bytesCode) return "bytes";
+  const types: readonly ElementType[] = Object.values(elementTypes);
+  return types.find((type) => type.code === code)?.name ?? `type ${code}`;
+}
+
+/** @returns null when the frame is what the reception waits for. */
+function problemWith({ into, at }: Reception, frame: Frame): string | null {
+  const code = frame.epoch % 16;
+  const isBytes = "parts" in into;
+  const wantedCode = isBytes ? bytesCode : into.type.code;
+  if (code !== wantedCode) return `Got ${typeName(code)}, expected ${typeName(wantedCode)}.`;
+  const length = isBytes ? frame.step : into.length * into.type.bytes;
+  if (isBytes && length > into.limit) return `Got ${length} bytes, expected at most ${into.limit}.`;
+  if (frame.step !== length || frame.offset !== at || at + frame.payload.length > length)
+    return `Got ${frame.payload.length} bytes at offset ${frame.offset} of ${frame.step}, expected offset ${at} of ${length}.`;
+  return null;
+}
+
 class SettableWork implements Work {
   exception: CollectiveError | null = null;
   isCompleted = false;
-  readonly #name: string;
+  readonly #title: string;
   readonly #settled = deferred<void>();
   readonly #options: MailboxOptions;
   #timer;
 
-  constructor(name: string, options: MailboxOptions) {
-    this.#name = name;
+  constructor(title: string, options: MailboxOptions) {
+    this.#title = title;
     this.#options = options;
     this.#settled.promise.catch(() => {});
     this.#timer = this.#watch();
@@ -159,7 +255,7 @@ class SettableWork implements Work {
   abort(reason: string): void {
     if (this.isCompleted) return;
     this.#end();
-    this.exception = new CollectiveError(`${this.#name} failed. ${reason}`);
+    this.exception = new CollectiveError(`${this.#title} failed. ${reason}`);
     this.#settled.reject(this.exception);
   }
 
