@@ -1,4 +1,4 @@
-import { type DType, type Tensor, tensor } from "../src/tensor/index";
+import { type DType, type Index, slice, type Tensor, tensor } from "../src/tensor/index";
 import { decode, type ReferenceArgument, type ReferenceCase, type ReferenceTensor } from "./referenceCase";
 
 /** The type that stands for a reference tensor's: every integer is an int32. */
@@ -140,6 +140,26 @@ export class ReferenceCall {
     return typeof argument === "string" ? argument : this.#fail(name, "a text");
   }
 
+  /** What stands in brackets behind a tensor: one index, or a list of them. */
+  indices(name: string): Index[] {
+    const argument = this.#take(name);
+    // As in PyTorch, a list is taken for a tuple where it has more than numbers.
+    const isTuple = Array.isArray(argument) && argument.some((item) => typeof item !== "number");
+    const list = isTuple ? argument : [argument];
+    return list.map((item) => (item === null ? null : (this.#indexOf(item) ?? this.#fail(name, "indices"))));
+  }
+
+  #indexOf(item: ReferenceArgument): Exclude<Index, null> | undefined {
+    if (typeof item === "number") return item;
+    if (Array.isArray(item)) {
+      const numbers = item.map((entry) => this.#numberOf(entry));
+      return numbers.every((entry) => entry !== undefined) ? numbers : undefined;
+    }
+    if (typeof item !== "object" || item === null) return undefined;
+    if ("$slice" in item) return slice(...item.$slice);
+    return "$ellipsis" in item ? "..." : this.#tensorOf(item);
+  }
+
   /** A number or a pair of lists; null where it isn't given. */
   numberOrLists(name: string): number | [number[], number[]] | null {
     const argument = this.#take(name);
@@ -158,6 +178,20 @@ export class ReferenceCall {
     if (argument === null) return null;
     if (Array.isArray(argument)) return argument.map((item) => this.#numberOf(item) ?? this.#fail(name, "numbers"));
     return this.#numberOf(argument) ?? this.#fail(name, "numbers");
+  }
+
+  /** A number, or a list of numbers in which null stands for what the input has. */
+  sizes(name: string): number | (number | null)[] {
+    const argument = this.#take(name);
+    if (!Array.isArray(argument)) return this.#numberOf(argument) ?? this.#fail(name, "sizes");
+    return argument.map((item) => (item === null ? null : (this.#numberOf(item) ?? this.#fail(name, "sizes"))));
+  }
+
+  /** An output as PyTorch has it, for calls that depend on its random draws. */
+  expectedOutput(index: number): ReferenceTensor {
+    const output = this.#case.outputs[index];
+    if (!output) throw new Error(`The reference has no output ${index}.`);
+    return output;
   }
 
   /** A list of numbers, also where PyTorch takes them one by one. */

@@ -12,6 +12,8 @@ import {
   variance,
 } from "./operatorRow";
 
+const sorted = ({ values, indices }: torch.Sorted) => [values, indices];
+
 /** Rows for what PyTorch has in `torch` and on its tensors. */
 export const tensorOperators: Readonly<Record<string, OperatorRow>> = {
   // Elementwise
@@ -207,6 +209,68 @@ export const tensorOperators: Readonly<Record<string, OperatorRow>> = {
   transpose: row("input dim0 dim1", (a) => torch.transpose(a.tensor("input"), a.number("dim0"), a.number("dim1"))),
   unsqueeze: row("input dim", (a) => torch.unsqueeze(a.tensor("input"), a.number("dim"))),
   view: row("input *shape", (a) => torch.view(a.tensor("input"), a.list("*shape"))),
+
+  // Indices
+  __getitem__: row("input indices", (a) => torch.index(a.tensor("input"), ...a.indices("indices"))),
+  gather: row("input dim index", (a) => torch.gather(a.tensor("input"), a.number("dim"), a.tensor("index"))),
+  index_add: row("input dim index source alpha", (a) =>
+    torch.indexAdd(a.tensor("input"), a.number("dim"), a.tensor("index"), a.tensor("source"), a.number("alpha", 1)),
+  ),
+  index_select: row("input dim index", (a) => torch.indexSelect(a.tensor("input"), a.number("dim"), a.tensor("index"))),
+  masked_select: row("input mask", (a) => torch.maskedSelect(a.tensor("input"), a.tensor("mask"))),
+  repeat_interleave: row("input repeats dim", (a) => {
+    const [input, repeats, dim] = [a.tensor("input"), a.operand("repeats"), a.optionalNumber("dim")];
+    return typeof repeats === "number"
+      ? torch.repeatInterleave(input, repeats, dim)
+      : torch.repeatInterleave(input, repeats, dim);
+  }),
+  scatter: row("input dim index src", (a) =>
+    torch.scatter(a.tensor("input"), a.number("dim"), a.tensor("index"), a.operand("src")),
+  ),
+  scatter_add: row("input dim index src", (a) =>
+    torch.scatterAdd(a.tensor("input"), a.number("dim"), a.tensor("index"), a.tensor("src")),
+  ),
+  take_along_dim: row("input indices dim", (a) =>
+    torch.takeAlongDim(a.tensor("input"), a.tensor("indices"), a.optionalNumber("dim")),
+  ),
+  unique_consecutive: row("input return_inverse return_counts dim", async (a) => {
+    const { output, inverse, counts } = await torch.uniqueConsecutive(a.tensor("input"), a.optionalNumber("dim"));
+    return [
+      output,
+      ...(a.boolean("return_inverse", false) ? [inverse] : []),
+      ...(a.boolean("return_counts", false) ? [counts] : []),
+    ];
+  }),
+
+  // Order
+  kthvalue: row("input k dim keepdim", (a) =>
+    sorted(torch.kthvalue(a.tensor("input"), a.number("k"), a.number("dim", -1), a.boolean("keepdim", false))),
+  ),
+  median: row("input dim keepdim", (a) =>
+    a.has("dim")
+      ? sorted(torch.medianOver(a.tensor("input"), a.number("dim"), a.boolean("keepdim", false)))
+      : torch.median(a.tensor("input")),
+  ),
+  msort: unary(torch.msort),
+  searchsorted: row("sorted_sequence input out_int32 right side sorter", (a) => {
+    // Indices are int32 in any case.
+    a.boolean("out_int32", false);
+    const side = a.oneOf("side", "left", "right");
+    return torch.searchsorted(a.tensor("sorted_sequence"), a.operand("input"), {
+      right: a.boolean("right", false) || side === "right",
+      sorter: a.optionalTensor("sorter"),
+    });
+  }),
+  sort: row("input dim descending stable", (a) => {
+    // It is always stable.
+    a.boolean("stable", false);
+    return sorted(torch.sort(a.tensor("input"), a.number("dim", -1), a.boolean("descending", false)));
+  }),
+  topk: row("input k dim largest sorted", (a) => {
+    // They are always in order.
+    a.boolean("sorted", true);
+    return sorted(torch.topk(a.tensor("input"), a.number("k"), a.number("dim", -1), a.boolean("largest", true)));
+  }),
 
   // Probabilities and losses
   log_softmax: row("input dim", (a) => torch.logSoftmax(a.tensor("input"), a.number("dim"))),

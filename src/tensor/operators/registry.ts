@@ -1,10 +1,14 @@
+import { adaptivePooling } from "./adaptivePooling";
 import { convolution } from "./convolution";
 import { creation } from "./creation";
 import { crossEntropy } from "./crossEntropy";
 import { cumulative } from "./cumulative";
 import { elementwise } from "./elementwise";
+import { embeddings } from "./embedding";
 import { exponential } from "./exponential";
+import { indexing } from "./indexing";
 import { inPlace } from "./inPlace";
+import { losses } from "./losses";
 import { matrix } from "./matrix";
 import { normalization } from "./normalization";
 import { pooling } from "./pooling";
@@ -12,6 +16,8 @@ import { rearranging } from "./rearranging";
 import { reduction } from "./reduction";
 import { rounding } from "./rounding";
 import { softmax } from "./softmax";
+import { sorting } from "./sorting";
+import { sparseMaps } from "./sparseMap";
 import { special } from "./special";
 import { statistics } from "./statistics";
 import type { Operator } from "./table";
@@ -35,6 +41,8 @@ export function operatorNamed(name: string): Operator {
       special,
       reduction,
       statistics,
+      indexing,
+      sorting,
       cumulative,
       matrix,
       softmax,
@@ -44,6 +52,10 @@ export function operatorNamed(name: string): Operator {
       pooling,
       normalization,
       update,
+      losses,
+      embeddings,
+      sparseMaps,
+      adaptivePooling,
     ].flatMap((rows) => rows.map((row): [string, Operator] => [row.name, row])),
   );
   const operator = byName.get(name);
