@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { playwright } from "@vitest/browser-playwright";
 import { defineConfig } from "vitest/config";
 import { softwareGpuArguments } from "./scripts/browser.mjs";
+import { firefox } from "./tests/firefoxProvider.ts";
 import { serveReference } from "./tests/serveReference.ts";
 
 const alias = { ringlet: resolve("src/index.ts") };
@@ -18,6 +19,23 @@ export default defineConfig({
           environment: "node",
           include: ["{src,tests}/**/*.test.ts"],
           exclude: ["**/*.browser.test.ts"],
+        },
+      },
+      {
+        resolve: { alias },
+        plugins: [serveReference()],
+        test: {
+          name: "firefox",
+          include: ["src/gpu/*.browser.test.ts", "src/tensor/**/*.browser.test.ts", "tests/*.browser.test.ts"],
+          testTimeout: 240_000,
+          fileParallelism: false,
+          browser: {
+            enabled: true,
+            headless: true,
+            screenshotFailures: false,
+            instances: [{ browser: "firefox" }],
+            provider: firefox,
+          },
         },
       },
       {

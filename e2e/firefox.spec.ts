@@ -1,5 +1,6 @@
 import { expect, test } from "@playwright/test";
 import puppeteer from "puppeteer-core";
+import { firefoxPreferences } from "../tests/firefoxPreferences";
 import { expectSameCurve } from "./curves";
 import { MemberTab, mlpSpec, startTestServer } from "./job";
 
@@ -12,11 +13,7 @@ test("a tab in Firefox and one in Chromium train one model: the same weights bit
     browser: "firefox",
     executablePath: process.env.RINGLET_FIREFOX ?? "",
     headless: true,
-    extraPrefsFirefox: {
-      "dom.webgpu.enabled": true,
-      "dom.webgpu.workers.enabled": true,
-      "gfx.webgpu.ignore-blocklist": true,
-    },
+    extraPrefsFirefox: firefoxPreferences,
   });
   try {
     const spec = mlpSpec({ steps: 30 });
