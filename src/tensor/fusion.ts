@@ -250,7 +250,9 @@ ${lines.join("\n")}
 
   /** Functions that several operations share are declared once. */
   private helpers(code = ""): void {
-    for (const helper of code.split(/^(?=(?:fn|const|var<private>) )/m))
+    // A comment would make the function before it look like another one.
+    const bare = code.replace(/^[ \t]*\/\/.*\n/gm, "");
+    for (const helper of bare.split(/^(?=(?:fn|const|var<private>) )/m))
       if (helper.trim()) this.functions.add(helper.trim());
   }
 

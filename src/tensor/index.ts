@@ -1,6 +1,7 @@
 export { backward, type GradOptions, grad, registerPostAccumulateGradHook } from "./autograd";
 export type { DType, TypedArray } from "./dtype";
 export { FlatParameters, type ParameterEntry, type ParameterLayout } from "./flatParameters";
+export * from "./functional";
 export * from "./functions";
 export { type UpdateFormula, update_ } from "./operators/update";
 export { flush, getDevice, readAsComputed, setDefaultDevice } from "./runtime";

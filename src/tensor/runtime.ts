@@ -2,6 +2,7 @@ import { deferred } from "../base/deferred";
 import { type BufferSlice, type Device, type PendingRead, type PooledBuffer, requestDevice } from "../gpu";
 import { currentRecording, scalarOf, setBeforeRecording, storageOf, takeRecording } from "./apply";
 import { bytesPerElement, decode, encode, type TypedArray } from "./dtype";
+import { forgetTables } from "./operators/sparseMap";
 import type { Milestone, Plan } from "./plan";
 import { planRecording } from "./planner";
 import { type Recording, type ScalarResult, scalarOffset, scalarSlots } from "./recording";
@@ -63,6 +64,7 @@ let tail: Promise<unknown> | null = null;
 /** Runs everything that follows on `device`. Values on the one before must have been read. */
 export function setDefaultDevice(device: Device): void {
   if (runtime instanceof Runtime && runtime.device === device) return;
+  forgetTables();
   runtime = new Runtime(device);
 }
 

@@ -10,7 +10,7 @@ import type { Operator } from "./table";
 import { squeeze, unsqueeze } from "./views";
 import { type Pair, pairOf, windowCount } from "./window";
 
-type WindowAttributes = {
+export type WindowAttributes = {
   readonly stride: Pair;
   /** Rows of zeros above and columns of zeros before the input; what lies behind it follows from the output's size. */
   readonly padding: Pair;
@@ -182,6 +182,19 @@ function weightGradient(
 }
 
 export const convolution: readonly Operator[] = [convolveRow, weightGradientRow];
+
+/**
+ * The transpose of a convolution: carries [N, C, H, W] to planes of `outputSize`.
+ * @param weight [C, K / groups, kH, kW].
+ */
+export const convolveTransposed = (
+  input: Tensor,
+  weight: Tensor,
+  bias: Tensor | null,
+  window: WindowAttributes,
+  outputSize: Pair,
+): Tensor =>
+  apply(convolveRow, bias ? [input, weight, bias] : [input, weight], { ...window, transposed: true, outputSize });
 
 export interface Conv2dOptions {
   /** Default: 1. */

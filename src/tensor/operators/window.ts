@@ -16,6 +16,14 @@ export function pairOf(operator: string, what: string, value: number | readonly 
   return pair;
 }
 
+/** An argument in one direction that may come in a list of one. */
+export function single(operator: string, what: string, value: number | readonly number[]): number {
+  const [number, ...more] = typeof value === "number" ? [value] : value;
+  if (number === undefined || more.length > 0)
+    throw new OperatorError(operator, `${what} is ${JSON.stringify(value)}; expected one number`);
+  return number;
+}
+
 /** How many windows of `extent` fit into `length` at steps of `stride`. */
 export function windowCount(operator: string, length: number, extent: number, stride: number): number {
   const count = Math.floor((length - extent) / stride) + 1;
