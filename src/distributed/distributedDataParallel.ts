@@ -195,11 +195,11 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
       throw new RangeError(`DistributedDataParallel: samples is ${samples}; it must be a number from 0.`);
     const header = this.#startHeader(samples);
     this.#attachGradients();
-    const reads = this.#startReads();
+    const isAlone = this.group.worldSize === 1 && !this.#hasOwnHook;
+    const reads = isAlone ? [] : this.#startReads();
     const sums = await header;
     this.#check(sums);
-    const weight = this.#weight(sums, samples);
-    await this.#reduce(reads, weight);
+    if (!isAlone) await this.#reduce(reads, this.#weight(sums, samples));
     for (const [index, { parameter, view }] of this.#parameters.entries())
       parameter.grad = sums.uses[index] === 0 && this.#findUnusedParameters ? null : view;
     this.#used.clear();
@@ -323,10 +323,8 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
 
   /** Reduces the buckets in their order, each once it is read, and writes it back. */
   async #reduce(reads: readonly Promise<void>[], weight: number): Promise<void> {
-    const isAlone = this.group.worldSize === 1 && !this.#hasOwnHook;
     for (const bucket of this.#buckets) {
       await reads[bucket.index];
-      if (isAlone) continue;
       const { gradients, range } = bucket;
       if (weight !== 1) for (let i = 0; i < gradients.length; i += 1) gradients[i] = gradients[i]! * weight;
       await this.#hook(this.#gradBucket(bucket), this.group);

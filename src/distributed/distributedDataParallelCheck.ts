@@ -15,7 +15,7 @@ interface Described {
  * @throws CollectiveError on every rank, naming both sides, where one differs from rank 0's.
  */
 export async function checkReplicas(module: Module, group: ProcessGroup): Promise<void> {
-  const texts = await gatherTexts(JSON.stringify(describe(module)), group);
+  const texts = await gatherTexts(JSON.stringify(describeModel(module)), group);
   const models = texts.map((text): readonly Described[] => JSON.parse(text));
   const first = models[0] ?? [];
   for (const [rank, model] of models.entries()) {
@@ -27,7 +27,7 @@ export async function checkReplicas(module: Module, group: ProcessGroup): Promis
   }
 }
 
-function describe(module: Module): Described[] {
+function describeModel(module: Module): Described[] {
   const list = (kind: Described["kind"], named: ReturnType<Module["namedParameters"]>): Described[] =>
     named.map(([name, tensor]) => ({ kind, name, type: String(tensor), requiresGrad: tensor.requiresGrad }));
   return [...list("parameter", module.namedParameters()), ...list("buffer", module.namedBuffers())];
