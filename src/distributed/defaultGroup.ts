@@ -1,12 +1,9 @@
 import { type Clock, realClock } from "../base/clock";
 import { aloneNetwork } from "./aloneNetwork";
-import { meetInBrowser } from "./browserMeeting";
+import { backendNamed } from "./backends";
 import { env } from "./environment";
 import { formWorld, type Meeting } from "./formWorld";
 import { ProcessGroup } from "./processGroup";
-import type { ReduceOp } from "./reduceOp";
-import type { Values } from "./values";
-import type { Work } from "./work";
 
 export interface InitOptions {
   /** By default what `env` says, as for all others. */
@@ -20,7 +17,9 @@ export interface InitOptions {
   readonly secret?: string;
   /** How long to wait for the other ranks, and how long a collective may go without progress. */
   readonly timeoutMilliseconds?: number;
-  /** Other ways to meet than WebRTC, such as an in-process hub. */
+  /** "webrtc", or the name of a backend that was registered. */
+  readonly backend?: string;
+  /** A way to meet at hand, such as an in-process hub, instead of a backend's. */
   readonly meeting?: Meeting;
   readonly clock?: Clock;
 }
@@ -29,7 +28,7 @@ export interface InitOptions {
 export async function createProcessGroup(options: InitOptions = {}): Promise<ProcessGroup> {
   const rank = options.rank ?? env.RANK;
   const worldSize = options.worldSize ?? env.WORLD_SIZE;
-  const { timeoutMilliseconds = 60_000, clock = realClock } = options;
+  const { clock = realClock, timeoutMilliseconds = env.RINGLET_TIMEOUT * 1000 } = options;
   if (
     !Number.isInteger(worldSize) ||
     worldSize < 1 ||
@@ -45,12 +44,14 @@ export async function createProcessGroup(options: InitOptions = {}): Promise<Pro
   }
   const meeting =
     options.meeting ??
-    (await meetInBrowser({
+    (await backendNamed(options.backend ?? env.RINGLET_BACKEND)({
+      rank,
+      worldSize,
       host: options.host ?? env.MASTER_ADDR,
       port: options.port ?? env.MASTER_PORT,
       job: options.job ?? env.RINGLET_JOB,
       secret: options.secret ?? env.RINGLET_SECRET,
-      worldSize,
+      timeoutMilliseconds,
     }));
   try {
     const members = await formWorld({ meeting, rank, worldSize, timeoutMilliseconds, clock });
@@ -70,9 +71,10 @@ export async function initProcessGroup(options: InitOptions = {}): Promise<Proce
   return current;
 }
 
-export function destroyProcessGroup(): void {
-  current?.destroy();
-  current = null;
+/** Leaves a group; without one, the whole world. */
+export function destroyProcessGroup(group: ProcessGroup | null = current): void {
+  group?.destroy();
+  if (group === current) current = null;
 }
 
 export function isInitialized(): boolean {
@@ -84,12 +86,3 @@ export function getProcessGroup(): ProcessGroup {
   if (current === null) throw new Error("There is no process group yet: await initProcessGroup() first.");
   return current;
 }
-
-export const getRank = (): number => getProcessGroup().rank;
-export const getWorldSize = (): number => getProcessGroup().worldSize;
-export const allReduce = (values: Values, op: ReduceOp = "sum"): Work => getProcessGroup().allReduce(values, op);
-export const broadcast = (values: Values, source: number): Work => getProcessGroup().broadcast(values, source);
-export const barrier = (): Work => getProcessGroup().barrier();
-export const send = (values: Values, destination: number, tag = 0): Work =>
-  getProcessGroup().send(values, destination, tag);
-export const recv = (values: Values, source: number, tag = 0): Work => getProcessGroup().recv(values, source, tag);

@@ -1,9 +1,9 @@
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { VirtualClock } from "../base/virtualClock";
 import { InProcessHub } from "../transport/inProcess";
 import { memberId } from "../transport/memberId";
+import { type Backend, registerBackend } from "./backends";
 import { createProcessGroup } from "./defaultGroup";
-import { env } from "./environment";
 import type { Meeting } from "./formWorld";
 import type { ProcessGroup } from "./processGroup";
 
@@ -185,33 +185,26 @@ describe("what goes wrong", () => {
   });
 });
 
-describe("the environment", () => {
-  afterEach(() => vi.unstubAllGlobals());
-
-  test("is what ringlet run sets", () => {
-    vi.stubGlobal("__ringletEnvironment", {
-      RANK: "2",
-      WORLD_SIZE: "3",
-      MASTER_PORT: "7373",
-      arguments: ["--epochs", "2"],
-    });
-    expect([env.RANK, env.WORLD_SIZE, env.MASTER_ADDR, env.MASTER_PORT]).toEqual([2, 3, "localhost", 7373]);
-    expect(env.arguments).toEqual(["--epochs", "2"]);
-  });
-
-  test("is what the page's address says, the secret after #", () => {
-    vi.stubGlobal(
-      "location",
-      new URL("http://example.org:80/x?RANK=1&WORLD_SIZE=2&RINGLET_JOB=j&argument=a&argument=b#RINGLET_SECRET=s"),
+describe("backends", () => {
+  test("of one's own bring ranks together over any network", async () => {
+    const hub = new InProcessHub();
+    const meet: Backend = async ({ rank }) => {
+      const network = hub.join(idOf(rank));
+      return { network, claim: async () => {}, contact: async () => hub.connect(network.self, idOf(0)) };
+    };
+    registerBackend("hub", meet);
+    expect(() => registerBackend("hub", meet)).toThrow('There is a backend "hub" already.');
+    const groups = await Promise.all(
+      [0, 1, 2].map((rank) => createProcessGroup({ backend: "hub", rank, worldSize: 3, timeoutMilliseconds: 5000 })),
     );
-    expect([env.RANK, env.WORLD_SIZE, env.RINGLET_JOB, env.RINGLET_SECRET]).toEqual([1, 2, "j", "s"]);
-    expect([env.MASTER_ADDR, env.MASTER_PORT]).toEqual(["example.org", 80]);
-    expect(env.arguments).toEqual(["a", "b"]);
+    const data = groups.map(({ rank }) => Float32Array.of(rank));
+    await Promise.all(groups.map((group) => group.allReduce(data[group.rank]!).wait()));
+    expect(data.map((values) => values[0])).toEqual([3, 3, 3]);
   });
 
-  test("is a world of one without any, and refuses what isn't a number", () => {
-    expect([env.RANK, env.WORLD_SIZE, env.arguments]).toEqual([0, 1, []]);
-    vi.stubGlobal("__ringletEnvironment", { RANK: "first" });
-    expect(() => env.RANK).toThrow(`RANK must be an integer from 0, got "first".`);
+  test("that nobody registered are refused with what there is", async () => {
+    await expect(createProcessGroup({ backend: "nccl", rank: 0, worldSize: 2 })).rejects.toThrow(
+      /There is no backend "nccl"; there are: webrtc/,
+    );
   });
 });
