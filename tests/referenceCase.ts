@@ -73,11 +73,22 @@ export function expectClose(
   expect(shape, `${what}'s shape`).toEqual(expected.shape);
   const values = decode(expected);
   expect(actual.length, `${what}'s number of values`).toBe(values.length);
+  let wrong = 0;
+  let worst = { error: -1, at: 0 };
   for (let i = 0; i < values.length; i++) {
-    const want = values[i]!;
-    const got = Number(actual[i]);
-    const bound = absolute + relative * Math.abs(want);
-    if (!(Object.is(got, want) || got === want || Math.abs(got - want) <= bound))
-      expect.fail(`${what} has ${got} at ${i}; PyTorch has ${want}, from which ${bound} is allowed`);
+    const [got, want] = [Number(actual[i]), values[i]!];
+    if (Object.is(got, want) || got === want) continue;
+    const error = Math.abs(got - want);
+    if (error <= absolute + relative * Math.abs(want)) continue;
+    wrong += 1;
+    // NaN, where it isn't expected, is the largest error of all.
+    if (worst.error < 0 || !(error <= worst.error)) worst = { error, at: i };
   }
+  if (wrong === 0) return;
+  const { error, at } = worst;
+  expect.fail(
+    `${what}, ${expected.dtype}[${shape.join(", ")}], has ${wrong} of ${values.length} values too far from PyTorch's. ` +
+      `The largest error is ${error}, at ${at}: ${actual[at]}, where PyTorch has ${values[at]}; ` +
+      `${absolute + relative * Math.abs(values[at]!)} is allowed`,
+  );
 }
