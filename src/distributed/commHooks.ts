@@ -6,15 +6,37 @@ export interface GradBucket {
   readonly index: number;
   readonly isLast: boolean;
   readonly entries: readonly BucketEntry[];
-  /** This rank's part of the mean: its gradients, already divided. The hook replaces them by the sum over ranks. */
+  /** This rank's part of the mean: its gradients, already divided. The hook replaces them by the sum over ranks. The array is the bucket's own. */
   readonly gradients: Float32Array<ArrayBuffer>;
 }
 
 /**
- * Reduces a bucket. Hooks are called for one bucket after another, in the same order on all ranks, and the values they leave must be the same to
- * the bit on all ranks.
+ * Reduces a bucket. Hooks are called for one bucket after another, in the same order on all ranks, and the values they leave must be the
+ * same to the bit on all ranks. A NaN or an infinity that a rank gives must not get lost, or a gradient scaler misses it.
  */
 export type CommHook = (bucket: GradBucket, group: ProcessGroup) => Promise<void>;
 
 /** A plain all-reduce in float32: what is done without a hook. */
 export const allReduceHook: CommHook = ({ gradients }, group) => group.allReduce(gradients).wait();
+
+/** State that a hook keeps for each bucket, made when the bucket first comes; so one hook may serve several models. */
+export class BucketStates<State> {
+  /** By the array that a bucket has for good. */
+  readonly #states = new WeakMap<Float32Array, State>();
+
+  constructor(readonly make: (bucket: GradBucket, group: ProcessGroup) => State) {}
+
+  of(bucket: GradBucket, group: ProcessGroup): State {
+    const known = this.#states.get(bucket.gradients);
+    if (known !== undefined) return known;
+    const made = this.make(bucket, group);
+    this.#states.set(bucket.gradients, made);
+    return made;
+  }
+}
+
+/** What of a value is still to be sent. What isn't finite isn't carried over: it would never go away again. */
+export const remainder = (value: number, sent: number): number => {
+  const left = value - sent;
+  return Number.isFinite(left) ? left : 0;
+};
