@@ -1,4 +1,15 @@
-import { Conv2d, Flatten, GELU, GroupNorm, Linear, MaxPool2d, type Module, ReLU, Sequential } from "../../nn";
+import {
+  AvgPool2d,
+  Conv2d,
+  Flatten,
+  GELU,
+  GroupNorm,
+  Linear,
+  MaxPool2d,
+  type Module,
+  ReLU,
+  Sequential,
+} from "../../nn";
 import type { ModelName } from "../spec";
 
 /** Rows and columns of an MNIST digit. */
@@ -28,7 +39,7 @@ export const mnistModels: Record<ModelName, () => Module> = {
       new Conv2d(16, 32, 3, { padding: 1 }),
       new GroupNorm(4, 32),
       new ReLU(),
-      new MaxPool2d(2),
+      new AvgPool2d(2),
       new Flatten(),
       new Linear(32 * 7 * 7, 10),
     ),
