@@ -2,7 +2,7 @@ import { deferred } from "../base/deferred";
 import type { Frame } from "../transport/link";
 import type { Place } from "./algorithms/boundaries";
 import { Collective, type CollectiveOptions } from "./collective";
-import { defaultChunkBytes, Exchange } from "./exchange";
+import { Exchange } from "./exchange";
 import type { FlightRecord } from "./flightRecorder";
 import { GroupWork } from "./groupWork";
 import type { Operation } from "./operation";
@@ -117,11 +117,11 @@ export class GroupExchange {
   #start(name: string, sequence: number, record: FlightRecord, { detail, ...options }: Step): Operation {
     record.description = `${name} ${detail} by ${options.schedule.algorithm}`;
     const title = `Rank ${this.#world.rank}: ${name} #${sequence} ${detail}`;
-    const collective = new Collective({ ...options, chunkBytes: defaultChunkBytes });
+    const collective = new Collective({ ...options, chunkBytes: this.#world.chunkBytes });
     this.#world.recorder.update(record, "running");
     const operation = this.#exchange.start(title, collective, {
       step: sequence,
-      channel: hash(`${record.description}\n${this.#ranks}`),
+      channel: hash(`${record.description}\n${this.#ranks}\n${this.#world.chunkBytes}`),
     });
     this.#records.set(operation, record);
     if (!collective.done && operation.exception === null)

@@ -12,6 +12,7 @@ import {
 import { allToAllDirect, gatherTo, scatterFrom } from "./algorithms/direct";
 import { dissemination } from "./algorithms/doubling";
 import { Elements, elementTypes } from "./elementType";
+import { defaultChunkBytes } from "./exchange";
 import { GroupExchange, type Run } from "./groupExchange";
 import { GroupWork } from "./groupWork";
 import { firstReservedTag } from "./mailbox";
@@ -30,6 +31,8 @@ export interface ProcessGroupOptions {
   readonly members: readonly MemberId[];
   /** How long a collective may go without progress. */
   readonly timeoutMilliseconds?: number;
+  /** The most bytes in a chunk, a multiple of 4; the same on all members, and no more than a link takes. */
+  readonly chunkBytes?: number;
   readonly clock?: Clock;
 }
 
@@ -447,13 +450,9 @@ export class ProcessGroup {
   }
 }
 
-function worldOf({
-  network,
-  members,
-  timeoutMilliseconds = 60_000,
-  clock = realClock,
-}: ProcessGroupOptions): Membership {
-  const world = new World({ network, members, timeoutMilliseconds, clock });
+function worldOf(options: ProcessGroupOptions): Membership {
+  const { network, members, timeoutMilliseconds = 60_000, chunkBytes = defaultChunkBytes, clock = realClock } = options;
+  const world = new World({ network, members, timeoutMilliseconds, chunkBytes, clock });
   return { world, id: world.nextGroup(), ranks: members.map((_, rank) => rank) };
 }
 

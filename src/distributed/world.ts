@@ -11,6 +11,7 @@ export interface WorldConnection {
   /** By rank; there is a link to each. */
   readonly members: readonly MemberId[];
   readonly timeoutMilliseconds: number;
+  readonly chunkBytes: number;
   readonly clock: Clock;
 }
 
@@ -38,6 +39,7 @@ export class World {
   readonly worldSize: number;
   readonly clock: Clock;
   readonly timeoutMilliseconds: number;
+  readonly chunkBytes: number;
   readonly mailbox: Mailbox;
   readonly recorder: FlightRecorder;
   readonly store: Store;
@@ -54,11 +56,12 @@ export class World {
   readonly #losses: readonly Deferred<string>[];
   #groupCount = 0;
 
-  constructor({ network, members, timeoutMilliseconds, clock }: WorldConnection) {
+  constructor({ network, members, timeoutMilliseconds, chunkBytes, clock }: WorldConnection) {
     this.#network = network;
     this.#members = members;
     this.clock = clock;
     this.timeoutMilliseconds = timeoutMilliseconds;
+    this.chunkBytes = chunkBytes;
     this.rank = members.indexOf(network.self);
     if (this.rank < 0) throw new RangeError("This member isn't one of the process group's members.");
     this.worldSize = members.length;
