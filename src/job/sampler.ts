@@ -1,7 +1,4 @@
-import { PhiloxStream } from "../base/philox";
-
-/** Tells the shuffles apart from what else is drawn under the job's seed. */
-const shuffleStream = 0x5348_5546;
+import { shuffled } from "../base/shuffled";
 
 /**
  * Which samples make up the global batch of each step: the data set's shuffled epochs, one after the other, cut into
@@ -51,18 +48,4 @@ export class Sampler {
     for (const other of this.#orders.keys()) if (Math.abs(other - epoch) > 1) this.#orders.delete(other);
     return order;
   }
-}
-
-/** The numbers below `size` in the order of an epoch (Fisher and Yates's shuffle, in Durstenfeld's form). */
-function shuffled(size: number, seed: number, epoch: number): Uint32Array {
-  const order = Uint32Array.from({ length: size }, (_, index) => index);
-  const stream = new PhiloxStream(seed, [shuffleStream, epoch]);
-  for (let last = size - 1; last > 0; last -= 1) {
-    // A scaled 32-bit word: for the sizes of data sets its bias is below 2^-12, far from mattering to a shuffle.
-    const other = Math.floor((stream.word(last) / 2 ** 32) * (last + 1));
-    const moved = order[last]!;
-    order[last] = order[other]!;
-    order[other] = moved;
-  }
-  return order;
 }
