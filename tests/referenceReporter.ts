@@ -1,7 +1,7 @@
 import type { Reporter, SerializedError, TestModule } from "vitest/node";
 
 /** The error with what caused it. */
-const describe = ({ message, cause }: SerializedError): string => (cause ? `${message} (${describe(cause)})` : message);
+const explain = ({ message, cause }: SerializedError): string => (cause ? `${message} (${explain(cause)})` : message);
 
 /**
  * Prints what came of the comparison with PyTorch: each failure with its operator and case, or its training run, and
@@ -12,7 +12,7 @@ export default class ReferenceReporter implements Reporter {
     let passed = 0;
     const failures: string[] = [];
     for (const module of modules) {
-      for (const error of module.errors()) failures.push(`${module.relativeModuleId}: ${describe(error)}`);
+      for (const error of module.errors()) failures.push(`${module.relativeModuleId}: ${explain(error)}`);
       for (const test of module.children.allTests()) {
         const { state, errors } = test.result();
         const isCase = test.parent.type === "suite" || !test.module.relativeModuleId.includes("operators");
@@ -20,9 +20,9 @@ export default class ReferenceReporter implements Reporter {
         if (state !== "passed") failures.push(`${test.fullName}: ${errors?.[0]?.message ?? state}`);
       }
     }
-    for (const error of unhandled) failures.push(describe(error));
+    for (const error of unhandled) failures.push(explain(error));
+    if (passed + failures.length === 0) failures.push("Nothing was compared.");
     for (const failure of failures) console.log(`failed: ${failure}`);
-    if (passed + failures.length === 0) failures.push("nothing was compared");
     console.log(`${passed} passed, ${failures.length} failed`);
   }
 }

@@ -5,6 +5,7 @@ import { Tensor } from "../tensor";
 import { elementwiseRow as row } from "./elementwiseRow";
 import {
   erf as erfShader,
+  exp as expShader,
   isNan,
   log as logShader,
   normalDensity,
@@ -53,6 +54,18 @@ const powRow = row({
     needs[1] ? mul(gradient, where(logicalAnd(eq(a!, 0), ge(b!, 0)), 0, mul(output, log(a!)))) : null,
   ],
 });
+/** A negative exponent gives what is left of the true value without its fraction. */
+const powIntegerRow = row({
+  name: "powInteger",
+  body: `if (b < 0) { return select(select(0, 1, a == 1), select(1, -1, (b & 1) == 1), a == -1); }
+    var result = 1;
+    var square = a;
+    for (var left = b; left > 0; left >>= 1u) {
+      if ((left & 1) == 1) { result *= square; }
+      square *= square;
+    }
+    return result;`,
+});
 const maximumRow = row({
   name: "maximum",
   body: "if (is_nan(f32(a))) { return a; } if (is_nan(f32(b))) { return b; } return select(b, a, a > b);",
@@ -77,7 +90,8 @@ function shareGradient(gradient: Tensor, chosen: Tensor, tied: Tensor): Tensor[]
 const comparison = (name: string, operator: string) =>
   row({ name, body: `return select(0u, 1u, a ${operator} b);`, result: "bool" });
 const eqRow = comparison("eq", "==");
-const neRow = comparison("ne", "!=");
+/** Not `!=`, which some adapters compute as false for NaN. */
+const neRow = row({ name: "ne", body: "return select(1u, 0u, a == b);", result: "bool" });
 const ltRow = comparison("lt", "<");
 const leRow = comparison("le", "<=");
 const gtRow = comparison("gt", ">");
@@ -113,7 +127,8 @@ const signRow = row({
 });
 const expRow = row({
   name: "exp",
-  body: "return exp(a);",
+  body: "return safe_exp(a);",
+  helpers: expShader,
   gradient: ({ gradient, output }) => [mul(gradient, output)],
 });
 const logRow = row({
@@ -190,7 +205,7 @@ const clampRow = row({
   ],
 });
 
-const castBody = { float32: "f32(a)", int32: "i32(a)", bool: "select(0u, 1u, a != 0)" } as const;
+const castBody = { float32: "f32(a)", int32: "i32(a)", bool: "select(1u, 0u, a == 0)" } as const;
 const castRows = {
   float32: castTo("float32"),
   int32: castTo("int32"),
@@ -262,6 +277,7 @@ export const elementwise: readonly Operator[] = [
   mulRow,
   divRow,
   powRow,
+  powIntegerRow,
   maximumRow,
   minimumRow,
   eqRow,
@@ -337,7 +353,7 @@ export function where(condition: Tensor, input: Operand, other: Operand): Tensor
   return apply(whereRow, [condition, ...promoted(input, other)], {});
 }
 
-/** Whole exponents up to 4 in magnitude, and 0.5, are computed by multiplication and square root. */
+/** Integers stay integers. */
 export function pow(base: Operand, exponent: Operand): Tensor {
   if (base instanceof Tensor && typeof exponent === "number" && base.dtype === "float32") {
     if (exponent === 1) return base;
@@ -346,7 +362,8 @@ export function pow(base: Operand, exponent: Operand): Tensor {
     if (exponent === 0.5) return sqrt(base);
     if (exponent === -1) return reciprocal(base);
   }
-  return apply(powRow, promoted(base, exponent, "float32"), {});
+  const operands = promoted(base, exponent, "int32");
+  return apply(operands[0].dtype === "int32" ? powIntegerRow : powRow, operands, {});
 }
 
 export const neg = unaryNumeric(negRow);

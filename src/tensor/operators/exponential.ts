@@ -13,7 +13,8 @@ import type { Operator } from "./table";
 
 const exp2Row = row({
   name: "exp2",
-  body: "return exp2(a);",
+  body: "return select(exp2(a), a, is_nan(a));",
+  helpers: isNan,
   gradient: ({ gradient, output }) => [mul(gradient, mul(output, Math.LN2))],
 });
 const expm1Row = row({
@@ -43,8 +44,11 @@ const log10Row = row({
 const logaddexpRow = row({
   name: "logaddexp",
   // Equal infinities have no difference.
-  body: "if (a == b) { return a + 0.6931471805599453; } return max(a, b) + log_one_plus(exp(-abs(a - b)));",
-  helpers: log1pShader,
+  body: `if (is_nan(a)) { return a; }
+    if (is_nan(b)) { return b; }
+    if (a == b) { return a + 0.6931471805599453; }
+    return max(a, b) + log_one_plus(exp(-abs(a - b)));`,
+  helpers: isNan + log1pShader,
   gradient: ({ gradient, inputs: [a, b], needs }) => [
     needs[0] ? mul(gradient, sigmoid(sub(a!, b!))) : null,
     needs[1] ? mul(gradient, sigmoid(sub(b!, a!))) : null,

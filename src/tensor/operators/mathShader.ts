@@ -6,6 +6,11 @@ export const isNan = /* wgsl */ `
 fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
 `;
 
+/** exp that passes NaN on, for which some adapters give infinity. */
+export const exp = /* wgsl */ `${isNan}
+fn safe_exp(x: f32) -> f32 { return select(exp(x), x, is_nan(x)); }
+`;
+
 /**
  * The error function to 1 unit in the last place (N. Juffa's minimax approximations in single precision). Beyond 4 it
  * is 1 in float32.
@@ -104,9 +109,9 @@ fn log_one_plus(x: f32) -> f32 {
 `;
 
 /** exp(x) - 1 without losing small x. */
-export const expm1 = /* wgsl */ `
+export const expm1 = /* wgsl */ `${exp}
 fn exp_minus_one(x: f32) -> f32 {
-  if (abs(x) > 0.5) { return exp(x) - 1.0; }
+  if (!(abs(x) <= 0.5)) { return safe_exp(x) - 1.0; }
   var p = 1.0 + x * 0.125;
   p = 1.0 + x * p * 0.14285715;
   p = 1.0 + x * p * 0.16666667;
@@ -127,31 +132,111 @@ fn normal_density(x: f32) -> f32 { return 0.3989422804014327 * exp(-0.5 * x * x)
 export const tanh = /* wgsl */ `
 fn safe_tanh(x: f32) -> f32 {
   let t = abs(x);
-  if (t < 0.55) {
+  if (t < 0.625) {
     let s = x * x;
-    return x + x * s * (-0.33333133 + s * (0.13327631 + s * (-0.05343732 + s * 0.01823453)));
+    var p = -5.70498872745e-3 * s + 2.06390887954e-2;
+    p = p * s - 5.37397155531e-2;
+    p = p * s + 1.33314422036e-1;
+    p = p * s - 3.33332819422e-1;
+    return x + x * s * p;
   }
   let e = exp(-2.0 * t);
   return sign(x) * ((1.0 - e) / (1.0 + e));
 }
 `;
 
-/** x^y with PyTorch's answers for negative bases, zeros and infinities. */
+/**
+ * x^y with PyTorch's answers for negative bases, zeros and infinities. Small whole exponents are products; others are
+ * 2^(y log2 x) with the logarithm in two floats, after FreeBSD's e_powf.c, since its error counts y times.
+ */
 export const pow = /* wgsl */ `
+fn upper_half(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) & 0xfffff000u); }
+fn power_of_two(n: i32) -> f32 { return bitcast<f32>(u32(n + 127) << 23u); }
+// For a positive, finite x.
+fn positive_power(x: f32, y: f32) -> f32 {
+  var bits = bitcast<u32>(x);
+  var exponent = -127;
+  if (bits < 0x800000u) {
+    bits = bitcast<u32>(f32(bits));
+    exponent = -276;
+  }
+  exponent += i32(bits >> 23u);
+  let mantissa = bits & 0x7fffffu;
+  var near = mantissa | 0x3f800000u;
+  var k = 0u;
+  if (mantissa > 0x1cc471u) {
+    if (mantissa < 0x5db3d7u) {
+      k = 1u;
+    } else {
+      exponent += 1;
+      near -= 0x800000u;
+    }
+  }
+  let m = bitcast<f32>(near);
+  let base = select(1.0, 1.5, k == 1u);
+  // s = (m - base) / (m + base) in two floats.
+  let u = m - base;
+  let v = 1.0 / (m + base);
+  let s = u * v;
+  let s_high = upper_half(s);
+  let t_high = bitcast<f32>((((near >> 1u) & 0xfffff000u) | 0x20000000u) + 0x400000u + (k << 21u));
+  let t_low = m - (t_high - base);
+  let s_low = v * ((u - s_high * t_high) - s_high * t_low);
+  let s2 = s * s;
+  var r = 2.0697501302e-1;
+  r = r * s2 + 2.3066075146e-1;
+  r = r * s2 + 2.7272811532e-1;
+  r = r * s2 + 3.3333334327e-1;
+  r = r * s2 + 4.2857143283e-1;
+  r = (r * s2 + 6.0000002384e-1) * s2 * s2 + s_low * (s_high + s);
+  let s_high2 = s_high * s_high;
+  let q_high = upper_half(3.0 + s_high2 + r);
+  let q_low = r - ((q_high - 3.0) - s_high2);
+  let product = s_high * q_high;
+  let rest = s_low * q_high + q_low * s;
+  let p_high = upper_half(product + rest);
+  let p_low = rest - (p_high - product);
+  let z_high = 9.6191406250e-1 * p_high;
+  let z_low = -1.1736857402e-4 * p_high + p_low * 9.6179670095e-1 + select(0.0, 1.56322085e-6, k == 1u);
+  // log2 x = log_high + log_low.
+  let base_log = select(0.0, 5.84960938e-1, k == 1u);
+  let n = f32(exponent);
+  let log_high = upper_half(((z_high + z_low) + base_log) + n);
+  let log_low = z_low - (((log_high - n) - base_log) - z_high);
+  let y_high = upper_half(y);
+  let low = (y - y_high) * log_high + y * log_low;
+  let high = y_high * log_high;
+  let total = high + low;
+  if (total >= 128.0) { return bitcast<f32>(0x7f800000u | (bits & 0u)); }
+  if (!(total >= -150.0)) { return 0.0; }
+  let whole = round(total);
+  let half = i32(whole) / 2;
+  return exp2((high - whole) + low) * power_of_two(half) * power_of_two(i32(whole) - half);
+}
 fn power(x: f32, y: f32) -> f32 {
   if (y == 0.0 || x == 1.0) { return 1.0; }
   if (is_nan(x)) { return x; }
   if (is_nan(y)) { return y; }
   let base = abs(x);
-  let is_odd = abs(y) < 16777216.0 && floor(y) == y && (i32(y) & 1) == 1;
-  var r = 0.0;
-  if (base == 0.0) {
-    r = select(0.0, bitcast<f32>(0x7f800000u | (bitcast<u32>(base) & 1u)), y < 0.0);
+  let is_whole = floor(y) == y;
+  let is_odd = is_whole && abs(y) < 16777216.0 && (i32(y) & 1) == 1;
+  let infinity = bitcast<f32>(0x7f800000u | (bitcast<u32>(base) & 0u));
+  var r = 1.0;
+  if (base == 0.0 || base == infinity) {
+    r = select(infinity, 0.0, (base == 0.0) == (y > 0.0));
+  } else if (abs(y) == infinity) {
+    r = select(select(infinity, 0.0, (base < 1.0) == (y > 0.0)), 1.0, base == 1.0);
   } else {
-    r = pow(base, y);
+    var is_exact = is_whole && abs(y) <= 8.0;
+    if (is_exact) {
+      for (var i = 0; i < i32(abs(y)); i++) { r *= base; }
+      is_exact = r > 1.1754944e-38 && r < infinity;
+      if (y < 0.0) { r = 1.0 / r; }
+    }
+    if (!is_exact) { r = positive_power(base, y); }
   }
   if ((bitcast<u32>(x) >> 31u) == 0u) { return r; }
-  if (floor(y) != y && base != 0.0) { return bitcast<f32>(0x7fc00000u | (bitcast<u32>(x) & 1u)); }
+  if (!is_whole && base != 0.0 && base != infinity) { return bitcast<f32>(0x7fc00000u | (bitcast<u32>(x) & 1u)); }
   return select(r, -r, is_odd);
 }
 `;
@@ -312,19 +397,19 @@ fn arccosine(x: f32) -> f32 {
 `;
 
 /** Hyperbolic functions that overflow only where the result does, and don't lose small arguments. */
-export const hyperbolic = /* wgsl */ `
+export const hyperbolic = /* wgsl */ `${exp}
 fn hyperbolic_sine(x: f32) -> f32 {
   let t = abs(x);
   if (t < 1.0) {
     let z = x * x;
     return ((2.03721912945e-4 * z + 8.33028376239e-3) * z + 1.66667160211e-1) * z * x + x;
   }
-  let h = exp(0.5 * t);
+  let h = safe_exp(0.5 * t);
   let y = 0.5 * h * h - 0.5 / (h * h);
   return select(y, -y, x < 0.0);
 }
 fn hyperbolic_cosine(x: f32) -> f32 {
-  let h = exp(0.5 * abs(x));
+  let h = safe_exp(0.5 * abs(x));
   return 0.5 * h * h + 0.5 / (h * h);
 }
 `;

@@ -49,11 +49,13 @@ const fminRow = row({
 /** Without overflow on the way. */
 const hypotRow = row({
   name: "hypot",
-  body: `let high = max(abs(a), abs(b));
-    let low = min(abs(a), abs(b));
-    if ((bitcast<u32>(high) & 0x7fffffffu) == 0x7f800000u || low == 0.0) { return high; }
+  body: `if ((bitcast<u32>(a) & 0x7fffffffu) == 0x7f800000u) { return abs(a); }
+    if ((bitcast<u32>(b) & 0x7fffffffu) == 0x7f800000u) { return abs(b); }
     if (is_nan(a)) { return a; }
     if (is_nan(b)) { return b; }
+    let high = max(abs(a), abs(b));
+    let low = min(abs(a), abs(b));
+    if (low == 0.0) { return high; }
     let ratio = low / high;
     return high * sqrt(1.0 + ratio * ratio);`,
   helpers: isNan,
