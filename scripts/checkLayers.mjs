@@ -16,7 +16,7 @@ const mayImport = {
   worker: ["base", "data", "gpu", "tensor", "nn", "optim", "transport", "distributed", "job"],
   dashboard: ["base", "data", "job", "transport", "worker"],
   server: ["base", "data"],
-  cli: ["base", "data", "job", "server", "worker"],
+  cli: ["base", "data", "distributed", "job", "server", "worker"],
 };
 const source = resolve("src");
 const shaders = resolve("shaders");

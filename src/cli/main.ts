@@ -3,6 +3,7 @@ import { ServerError } from "../server/errors";
 import { packageVersion } from "../server/packageRoot";
 import { runCommand } from "./run";
 import { serveCommand } from "./serve";
+import { simulateCommand } from "./simulate";
 import { trainCommand } from "./train";
 import { UserError } from "./userError";
 
@@ -12,7 +13,7 @@ const program = new Command("ringlet")
   .description("Train neural networks across browser tabs.")
   .version(packageVersion(), "--version", "print the version")
   .enablePositionalOptions();
-const commands = [serveCommand(), trainCommand(), runCommand()];
+const commands = [serveCommand(), trainCommand(), runCommand(), simulateCommand()];
 for (const command of commands) program.addCommand(command);
 for (const command of [program, ...commands])
   command

@@ -112,7 +112,8 @@ export class Operation implements Work {
     this.#timer = clock.setTimeout(() => {
       const quiet = clock.now() - this.#lastProgress;
       if (quiet < timeoutMilliseconds) {
-        this.#watch(timeoutMilliseconds - quiet);
+        // Rounded up: a clock may be too coarse for the rest of a millisecond.
+        this.#watch(Math.ceil(timeoutMilliseconds - quiet));
         return;
       }
       const { waitingFor, received, total } = this.collective;

@@ -14,6 +14,8 @@ type Fault =
   | { readonly kind: "kill"; readonly rank: number; readonly at: number }
   /** The rank leaves in order instead of a call. */
   | { readonly kind: "leave"; readonly rank: number; readonly call: number }
+  /** The rank hangs before a call, and never makes it or any other. */
+  | { readonly kind: "hang"; readonly rank: number; readonly call: number }
   /** The rank brings one element more to a call. */
   | { readonly kind: "differ"; readonly rank: number; readonly call: number }
   | { readonly kind: "abort"; readonly rank: number; readonly call: number; readonly after: number };
@@ -88,7 +90,8 @@ function makeFault(
   if (worldSize === 1 || draw < 0.35) return { kind: "none" };
   if (draw < 0.6) return { kind: "cut", from: rank, to: other, bytes: integer(0, pick(random, [100, 1000, 6000])) };
   if (draw < 0.75) return { kind: "kill", rank, at: integer(0, 2000) };
-  if (draw < 0.82) return { kind: "leave", rank, call };
+  if (draw < 0.8) return { kind: "leave", rank, call };
+  if (draw < 0.85) return { kind: "hang", rank, call };
   if (draw < 0.92) return { kind: "differ", rank, call };
   return { kind: "abort", rank, call, after: integer(0, 300) };
 }
@@ -152,6 +155,8 @@ export async function simulateSeed(seed: number): Promise<SeedReport> {
       const sentence = failure.reason instanceof Error ? failure.reason.message : String(failure.reason);
       tell(`${where} fails: ${sentence}`);
       if (fault.kind === "none") problems.push(`${where} failed without a fault: ${sentence}`);
+      if (sentence.includes("Waited") && fault.kind !== "hang")
+        problems.push(`${where} found a fault by its time-out only: ${sentence}`);
       if (!/rank \d/i.test(sentence)) problems.push(`${where}: the failure names no rank: ${sentence}`);
       return;
     }
@@ -171,6 +176,10 @@ export async function simulateSeed(seed: number): Promise<SeedReport> {
       if (fault.kind === "leave" && fault.rank === rank && fault.call === index) {
         tell(`rank ${rank} leaves`);
         group.destroy();
+        break;
+      }
+      if (fault.kind === "hang" && fault.rank === rank && fault.call === index) {
+        tell(`rank ${rank} hangs`);
         break;
       }
       const own = subgroups[index];
