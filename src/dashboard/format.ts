@@ -60,4 +60,15 @@ export function formatGpu(gpu: { vendor: string; architecture: string; descripti
 }
 
 export const modelLabels: Readonly<Record<ModelName, string>> = { cnn: "CNN", mlp: "MLP" };
-export const optimizerLabels = { sgd: "SGD", adam: "Adam", adamw: "AdamW" } as const;
+export const optimizerLabels = {
+  sgd: "SGD",
+  adam: "Adam",
+  adamw: "AdamW",
+  nadam: "NAdam",
+  radam: "RAdam",
+  adamax: "Adamax",
+  adagrad: "Adagrad",
+  adadelta: "Adadelta",
+  rmsprop: "RMSprop",
+  lion: "Lion",
+} as const;

@@ -1,6 +1,7 @@
 import { defaultSpec, type JobSpec, type ModelName, parseJobSpec } from "../job/spec";
 
-export type OptimizerName = JobSpec["optimizer"]["name"];
+/** The optimizers that the form has fields for. */
+export type OptimizerName = Extract<JobSpec["optimizer"]["name"], "sgd" | "adam" | "adamw">;
 
 /** The fields that hold a number; each is text while it is being written. */
 export const numberFields = [
@@ -69,6 +70,8 @@ export function draftFor(model: ModelName, optimizer?: OptimizerName): JobDraft 
       ? usual
       : parseJobSpec({ ...usual, optimizer: { name: optimizer, ...usualOptions[optimizer] } });
   const options = spec.optimizer;
+  if (options.name !== "sgd" && options.name !== "adam" && options.name !== "adamw")
+    throw new Error(`The form has no fields for the optimizer ${options.name}.`);
   const isSgd = options.name === "sgd";
   const values: Record<NumberField, number> = {
     batch: spec.batch,

@@ -1,24 +1,40 @@
+export { type ClipNormOptions, clipGradNorm_, clipGradValue_ } from "./clip";
 export { FlatOptimizer } from "./flatOptimizer";
+export { GradScaler, type GradScalerOptions } from "./gradScaler";
+export { MovingAverage } from "./movingAverage";
 export { OffloadedOptimizer } from "./offloaded";
 export {
+  Adadelta,
+  Adagrad,
   Adam,
+  Adamax,
   AdamW,
+  Lion,
+  NAdam,
   Optimizer,
   type OptimizerGroup,
   type OptimizerState,
   type ParameterGroup,
+  RAdam,
+  RMSprop,
   SGD,
 } from "./optimizer";
+export * from "./schedule";
 export {
-  type AdamOptions,
-  type AdamSpec,
-  adam,
-  adamw,
-  type OptimizerName,
-  type OptimizerSpec,
-  parseOptimizerSpec,
-  type SgdOptions,
-  type SgdSpec,
-  sgd,
-} from "./spec";
+  ConstantLR,
+  CosineAnnealingLR,
+  CosineAnnealingWarmRestarts,
+  ExponentialLR,
+  LambdaLR,
+  LinearLR,
+  LRScheduler,
+  MultiStepLR,
+  OneCycleLR,
+  type PlateauOptions,
+  PolynomialLR,
+  ReduceLROnPlateau,
+  SequentialLR,
+  StepLR,
+} from "./scheduler";
+export * from "./spec";
 export { type StateArray, stateLayout } from "./updateRule";

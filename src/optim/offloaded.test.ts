@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { OffloadedOptimizer } from "./offloaded";
-import { adam, adamw, type OptimizerSpec, sgd } from "./spec";
-import { type Arithmetic, stateLayout, updateRule } from "./updateRule";
+import type { Arithmetic } from "./rules/rule";
+import { adadelta, adagrad, adam, adamax, adamw, lion, nadam, type OptimizerSpec, radam, rmsprop, sgd } from "./spec";
+import { stateLayout, updateRule } from "./updateRule";
 
 /** Reproducible values in (-1, 1), some of them zero. */
 function values(length: number, seed: number): Float32Array {
@@ -20,6 +21,8 @@ const float32: Arithmetic<number> = {
   maximum: Math.max,
   squareRoot: (a) => Math.fround(Math.sqrt(a)),
   negate: (a) => -a,
+  absolute: Math.abs,
+  sign: (a) => (a > 0 ? 1 : a < 0 ? -1 : 0),
   flush: (a) => (Math.abs(a) < 2 ** -126 ? 0 : a),
 };
 
@@ -55,6 +58,13 @@ const specs: [string, OptimizerSpec][] = [
   ["adam", adam({ weightDecay: 0.01 })],
   ["adam with amsgrad, maximizing", adam({ amsgrad: true, maximize: true })],
   ["adamw", adamw({ learningRate: 0.01 })],
+  ["nadam", nadam({ weightDecay: 0.01 })],
+  ["radam", radam()],
+  ["adamax", adamax({ maximize: true })],
+  ["adagrad", adagrad({ initialAccumulatorValue: 0.1, learningRateDecay: 0.1 })],
+  ["adadelta", adadelta()],
+  ["rmsprop, centered, with momentum", rmsprop({ momentum: 0.9, centered: true })],
+  ["lion", lion({ weightDecay: 0.1 })],
 ];
 
 for (const [name, spec] of specs) {

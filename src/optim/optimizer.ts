@@ -1,5 +1,26 @@
 import { type Tensor, zeroGradients } from "../tensor/index";
-import { type AdamOptions, adam, adamw, type OptimizerSpec, type SgdOptions, sgd } from "./spec";
+import {
+  type AdadeltaOptions,
+  type AdagradOptions,
+  type AdamaxOptions,
+  type AdamOptions,
+  adadelta,
+  adagrad,
+  adam,
+  adamax,
+  adamw,
+  type LionOptions,
+  lion,
+  type NadamOptions,
+  nadam,
+  type OptimizerSpec,
+  type RadamOptions,
+  type RmspropOptions,
+  radam,
+  rmsprop,
+  type SgdOptions,
+  sgd,
+} from "./spec";
 import { TensorUpdate, UpdateKernel } from "./tensorUpdate";
 
 /** Parameters with options of their own; what they leave out is the optimizer's. */
@@ -117,5 +138,54 @@ export class Adam extends Optimizer {
 export class AdamW extends Optimizer {
   constructor(parameters: ParametersOrGroups<AdamOptions>, options: AdamOptions = {}) {
     super(grouped(parameters, options, adamw));
+  }
+}
+
+/** Adam with Nesterov momentum. */
+export class NAdam extends Optimizer {
+  constructor(parameters: ParametersOrGroups<NadamOptions>, options: NadamOptions = {}) {
+    super(grouped(parameters, options, nadam));
+  }
+}
+
+/** Adam with a rectified adaptive step. */
+export class RAdam extends Optimizer {
+  constructor(parameters: ParametersOrGroups<RadamOptions>, options: RadamOptions = {}) {
+    super(grouped(parameters, options, radam));
+  }
+}
+
+/** Adam by the largest gradient instead of the second moment. */
+export class Adamax extends Optimizer {
+  constructor(parameters: ParametersOrGroups<AdamaxOptions>, options: AdamaxOptions = {}) {
+    super(grouped(parameters, options, adamax));
+  }
+}
+
+/** Steps divided by the root of all squared gradients' sum. */
+export class Adagrad extends Optimizer {
+  constructor(parameters: ParametersOrGroups<AdagradOptions>, options: AdagradOptions = {}) {
+    super(grouped(parameters, options, adagrad));
+  }
+}
+
+/** Steps in the units of the steps before, without a learning rate of their own. */
+export class Adadelta extends Optimizer {
+  constructor(parameters: ParametersOrGroups<AdadeltaOptions>, options: AdadeltaOptions = {}) {
+    super(grouped(parameters, options, adadelta));
+  }
+}
+
+/** Steps divided by the root of the squared gradients' moving average. */
+export class RMSprop extends Optimizer {
+  constructor(parameters: ParametersOrGroups<RmspropOptions>, options: RmspropOptions = {}) {
+    super(grouped(parameters, options, rmsprop));
+  }
+}
+
+/** Steps along the sign of the momentum. */
+export class Lion extends Optimizer {
+  constructor(parameters: ParametersOrGroups<LionOptions>, options: LionOptions = {}) {
+    super(grouped(parameters, options, lion));
   }
 }

@@ -33,8 +33,11 @@ test("a specification survives JSON, and what it leaves out takes the default", 
 test.each([
   [null, "An optimizer is an object with a name"],
   [{ learningRate: 1 }, "An optimizer is an object with a name"],
-  [{ name: "lion" }, 'There is no optimizer "lion"; there are sgd, adam and adamw.'],
-  [{ name: "sgd", momentun: 0.9 }, "The optimizer sgd has no option momentun; it has learningRate, momentum"],
+  [{ name: "lbfgs" }, 'There is no optimizer "lbfgs"; there are sgd, adam, adamw, nadam'],
+  [
+    { name: "sgd", momentun: 0.9 },
+    "The optimizer sgd has no option momentun; it has learningRate, weightDecay, maximize, momentum, dampening, nesterov.",
+  ],
   [{ name: "sgd", learningRate: "0.1" }, 'The optimizer sgd\'s learningRate must be a number; it is "0.1".'],
   [{ name: "sgd", learningRate: -1 }, "The optimizer sgd's learningRate must be a number of at least 0; it is -1."],
   [{ name: "sgd", nesterov: true }, "nesterov needs a momentum above 0 and a dampening of 0"],

@@ -1,72 +1,135 @@
 /**
  * What an optimizer is, as plain JSON: it stands in a job's specification, travels to every member, and both the WGSL
- * and the CPU implementation are made from it (`updateRule.ts`).
+ * and the CPU implementation are made from it (`updateRule.ts`). Options are PyTorch's, in camelCase.
  */
 
-/** Stochastic gradient descent, as torch.optim.SGD. */
-export interface SgdSpec {
-  readonly name: "sgd";
+interface Common<Name extends string> {
+  readonly name: Name;
   readonly learningRate: number;
+  readonly weightDecay: number;
+  readonly maximize: boolean;
+}
+
+interface Betas {
+  readonly beta1: number;
+  readonly beta2: number;
+}
+
+interface Epsilon {
+  readonly epsilon: number;
+}
+
+/** Stochastic gradient descent, as torch.optim.SGD. */
+export interface SgdSpec extends Common<"sgd"> {
   readonly momentum: number;
   readonly dampening: number;
   readonly nesterov: boolean;
-  readonly weightDecay: number;
-  readonly maximize: boolean;
 }
 
 /** torch.optim.Adam (weight decay added to the gradient) and torch.optim.AdamW (decay applied to the weight). */
-export interface AdamSpec {
-  readonly name: "adam" | "adamw";
-  readonly learningRate: number;
-  readonly beta1: number;
-  readonly beta2: number;
-  readonly epsilon: number;
-  readonly weightDecay: number;
+export interface AdamSpec extends Common<"adam" | "adamw">, Betas, Epsilon {
   readonly amsgrad: boolean;
-  readonly maximize: boolean;
 }
 
-export type OptimizerSpec = SgdSpec | AdamSpec;
+/** torch.optim.NAdam. */
+export interface NadamSpec extends Common<"nadam">, Betas, Epsilon {
+  readonly momentumDecay: number;
+}
+
+/** torch.optim.RAdam. */
+export interface RadamSpec extends Common<"radam">, Betas, Epsilon {}
+
+/** torch.optim.Adamax. */
+export interface AdamaxSpec extends Common<"adamax">, Betas, Epsilon {}
+
+/** torch.optim.Adagrad. */
+export interface AdagradSpec extends Common<"adagrad">, Epsilon {
+  readonly learningRateDecay: number;
+  readonly initialAccumulatorValue: number;
+}
+
+/** torch.optim.Adadelta. */
+export interface AdadeltaSpec extends Common<"adadelta">, Epsilon {
+  readonly rho: number;
+}
+
+/** torch.optim.RMSprop. */
+export interface RmspropSpec extends Common<"rmsprop">, Epsilon {
+  readonly alpha: number;
+  readonly momentum: number;
+  readonly centered: boolean;
+}
+
+/** Lion (Chen et al. 2023); its weight decay is applied to the weight. */
+export interface LionSpec extends Common<"lion">, Betas {}
+
+export type OptimizerSpec =
+  | SgdSpec
+  | AdamSpec
+  | NadamSpec
+  | RadamSpec
+  | AdamaxSpec
+  | AdagradSpec
+  | AdadeltaSpec
+  | RmspropSpec
+  | LionSpec;
 export type OptimizerName = OptimizerSpec["name"];
 
-export type SgdOptions = Partial<Omit<SgdSpec, "name">>;
-export type AdamOptions = Partial<Omit<AdamSpec, "name">>;
+type Options<Spec> = Partial<Omit<Spec, "name">>;
+export type SgdOptions = Options<SgdSpec>;
+export type AdamOptions = Options<AdamSpec>;
+export type NadamOptions = Options<NadamSpec>;
+export type RadamOptions = Options<RadamSpec>;
+export type AdamaxOptions = Options<AdamaxSpec>;
+export type AdagradOptions = Options<AdagradSpec>;
+export type AdadeltaOptions = Options<AdadeltaSpec>;
+export type RmspropOptions = Options<RmspropSpec>;
+export type LionOptions = Options<LionSpec>;
 
-/** SGD with PyTorch's defaults; the learning rate, which PyTorch demands there, defaults to its later 1e-3. */
-export function sgd(options: SgdOptions = {}): SgdSpec {
-  return check({
-    name: "sgd",
-    learningRate: options.learningRate ?? 1e-3,
-    momentum: options.momentum ?? 0,
-    dampening: options.dampening ?? 0,
-    nesterov: options.nesterov ?? false,
-    weightDecay: options.weightDecay ?? 0,
-    maximize: options.maximize ?? false,
-  });
-}
+const common = { learningRate: 1e-3, weightDecay: 0, maximize: false } as const;
+const moments = { ...common, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 } as const;
 
-/** Adam with PyTorch's defaults. */
-export function adam(options: AdamOptions = {}): AdamSpec {
-  return check(adamSpec("adam", options, 0));
-}
+/** PyTorch's defaults; SGD's learning rate, which PyTorch demanded, is its later 1e-3. */
+const defaults = {
+  sgd: { ...common, name: "sgd", momentum: 0, dampening: 0, nesterov: false },
+  adam: { ...moments, name: "adam", amsgrad: false },
+  adamw: { ...moments, name: "adamw", weightDecay: 0.01, amsgrad: false },
+  nadam: { ...moments, name: "nadam", learningRate: 2e-3, momentumDecay: 4e-3 },
+  radam: { ...moments, name: "radam" },
+  adamax: { ...moments, name: "adamax", learningRate: 2e-3 },
+  adagrad: {
+    ...common,
+    name: "adagrad",
+    learningRate: 0.01,
+    epsilon: 1e-10,
+    learningRateDecay: 0,
+    initialAccumulatorValue: 0,
+  },
+  adadelta: { ...common, name: "adadelta", learningRate: 1, rho: 0.9, epsilon: 1e-6 },
+  rmsprop: {
+    ...common,
+    name: "rmsprop",
+    learningRate: 0.01,
+    alpha: 0.99,
+    epsilon: 1e-8,
+    momentum: 0,
+    centered: false,
+  },
+  lion: { ...common, name: "lion", learningRate: 1e-4, beta1: 0.9, beta2: 0.99 },
+} as const satisfies Record<OptimizerName, OptimizerSpec>;
 
-/** AdamW with PyTorch's defaults: Adam's, and a weight decay of 0.01. */
-export function adamw(options: AdamOptions = {}): AdamSpec {
-  return check(adamSpec("adamw", options, 0.01));
-}
+export const optimizerNames = Object.keys(defaults) as readonly OptimizerName[];
 
-function adamSpec(name: AdamSpec["name"], options: AdamOptions, weightDecay: number): AdamSpec {
-  return {
-    name,
-    learningRate: options.learningRate ?? 1e-3,
-    beta1: options.beta1 ?? 0.9,
-    beta2: options.beta2 ?? 0.999,
-    epsilon: options.epsilon ?? 1e-8,
-    weightDecay: options.weightDecay ?? weightDecay,
-    amsgrad: options.amsgrad ?? false,
-    maximize: options.maximize ?? false,
-  };
-}
+export const sgd = (options: SgdOptions = {}): SgdSpec => check({ ...defaults.sgd, ...options });
+export const adam = (options: AdamOptions = {}): AdamSpec => check({ ...defaults.adam, ...options });
+export const adamw = (options: AdamOptions = {}): AdamSpec => check({ ...defaults.adamw, ...options });
+export const nadam = (options: NadamOptions = {}): NadamSpec => check({ ...defaults.nadam, ...options });
+export const radam = (options: RadamOptions = {}): RadamSpec => check({ ...defaults.radam, ...options });
+export const adamax = (options: AdamaxOptions = {}): AdamaxSpec => check({ ...defaults.adamax, ...options });
+export const adagrad = (options: AdagradOptions = {}): AdagradSpec => check({ ...defaults.adagrad, ...options });
+export const adadelta = (options: AdadeltaOptions = {}): AdadeltaSpec => check({ ...defaults.adadelta, ...options });
+export const rmsprop = (options: RmspropOptions = {}): RmspropSpec => check({ ...defaults.rmsprop, ...options });
+export const lion = (options: LionOptions = {}): LionSpec => check({ ...defaults.lion, ...options });
 
 /**
  * Reads an optimizer from JSON that came from outside, options left out taking PyTorch's defaults.
@@ -76,55 +139,57 @@ export function parseOptimizerSpec(json: unknown): OptimizerSpec {
   if (typeof json !== "object" || json === null || !("name" in json))
     throw new Error('An optimizer is an object with a name, such as {"name": "sgd", "learningRate": 0.05}.');
   const { name, ...options } = json;
-  switch (name) {
-    case "sgd":
-      return sgd(readOptions(sgd(), options));
-    case "adam":
-      return adam(readOptions(adam(), options));
-    case "adamw":
-      return adamw(readOptions(adamw(), options));
-    default:
-      throw new Error(`There is no optimizer ${JSON.stringify(name)}; there are sgd, adam and adamw.`);
-  }
+  const known = optimizerNames.find((candidate) => candidate === name);
+  if (!known)
+    throw new Error(
+      `There is no optimizer ${JSON.stringify(name)}; there are ${optimizerNames.slice(0, -1).join(", ")} and ${optimizerNames.at(-1)}.`,
+    );
+  return check(readOptions<OptimizerSpec>(defaults[known], options));
 }
 
-/** `defaults` with the options of `given`, of which each must be known and of its default's type. */
-function readOptions<Spec extends OptimizerSpec>(defaults: Spec, given: object): Spec {
-  const known = new Map<string, unknown>(Object.entries(defaults));
+/** `spec` with the options of `given`, of which each must be known and of its default's type. */
+function readOptions<Spec extends OptimizerSpec>(spec: Spec, given: object): Spec {
+  const known = new Map<string, unknown>(Object.entries(spec));
   for (const [key, value] of Object.entries(given)) {
     if (!known.has(key)) {
       const options = [...known.keys()].filter((option) => option !== "name");
-      throw new Error(`The optimizer ${defaults.name} has no option ${key}; it has ${options.join(", ")}.`);
+      throw new Error(`The optimizer ${spec.name} has no option ${key}; it has ${options.join(", ")}.`);
     }
     const expected = typeof known.get(key);
     if (typeof value !== expected)
-      throw new Error(`The optimizer ${defaults.name}'s ${key} must be a ${expected}; it is ${JSON.stringify(value)}.`);
+      throw new Error(`The optimizer ${spec.name}'s ${key} must be a ${expected}; it is ${JSON.stringify(value)}.`);
   }
-  return { ...defaults, ...given };
+  return { ...spec, ...given };
 }
 
+type Range = readonly [holds: (value: number) => boolean, text: string];
+const atLeastZero: Range = [(value) => value >= 0 && value < Infinity, "a number of at least 0"];
+const part: Range = [(value) => value >= 0 && value < 1, "at least 0 and less than 1"];
+
+/** What an option may be, whichever optimizer has it. */
+const ranges: Readonly<Record<string, Range>> = {
+  learningRate: atLeastZero,
+  weightDecay: atLeastZero,
+  momentum: atLeastZero,
+  dampening: [Number.isFinite, "a number"],
+  beta1: part,
+  beta2: part,
+  // An epsilon that is 0 in float32 would turn the padding of flat buffers into 0/0.
+  epsilon: [(value) => value < Infinity && value >= 1.2e-38, "at least 1.2e-38"],
+  momentumDecay: atLeastZero,
+  learningRateDecay: atLeastZero,
+  initialAccumulatorValue: atLeastZero,
+  rho: [(value) => value >= 0 && value <= 1, "from 0 to 1"],
+  alpha: [(value) => value >= 0 && value <= 1, "from 0 to 1"],
+};
+
 function check<Spec extends OptimizerSpec>(spec: Spec): Spec {
-  const demand = (key: string, value: number, holds: boolean, range: string) => {
-    if (!holds) throw new Error(`The optimizer ${spec.name}'s ${key} must be ${range}; it is ${value}.`);
-  };
-  const atLeastZero = (key: string, value: number) =>
-    demand(key, value, Number.isFinite(value) && value >= 0, "a number of at least 0");
-  atLeastZero("learningRate", spec.learningRate);
-  atLeastZero("weightDecay", spec.weightDecay);
-  switch (spec.name) {
-    case "sgd":
-      atLeastZero("momentum", spec.momentum);
-      demand("dampening", spec.dampening, Number.isFinite(spec.dampening), "a number");
-      if (spec.nesterov && (spec.momentum === 0 || spec.dampening !== 0))
-        throw new Error("The optimizer sgd's nesterov needs a momentum above 0 and a dampening of 0.");
-      break;
-    case "adam":
-    case "adamw":
-      demand("beta1", spec.beta1, spec.beta1 >= 0 && spec.beta1 < 1, "at least 0 and less than 1");
-      demand("beta2", spec.beta2, spec.beta2 >= 0 && spec.beta2 < 1, "at least 0 and less than 1");
-      // An epsilon that is 0 in float32 would turn the padding of flat buffers into 0/0.
-      demand("epsilon", spec.epsilon, spec.epsilon < Infinity && spec.epsilon >= 1.2e-38, "at least 1.2e-38");
-      break;
+  for (const [key, value] of Object.entries(spec)) {
+    const range = ranges[key];
+    if (range && !range[0](value))
+      throw new Error(`The optimizer ${spec.name}'s ${key} must be ${range[1]}; it is ${value}.`);
   }
+  if (spec.name === "sgd" && spec.nesterov && (spec.momentum === 0 || spec.dampening !== 0))
+    throw new Error("The optimizer sgd's nesterov needs a momentum above 0 and a dampening of 0.");
   return spec;
 }

@@ -1,6 +1,7 @@
 import { type Tensor, tensor, type UpdateFormula, update_ } from "../tensor/index";
+import type { UpdateRule } from "./rules/rule";
 import type { OptimizerSpec } from "./spec";
-import { checkState, type UpdateRule, updateRule } from "./updateRule";
+import { checkState, updateRule } from "./updateRule";
 import { wgslFormula } from "./wgslUpdate";
 
 /** An optimizer's kernel: the formula of a specification, ready for any tensor. */

@@ -1,4 +1,4 @@
-import type { Arithmetic, UpdateRule } from "./updateRule";
+import type { Arithmetic, UpdateRule } from "./rules/rule";
 
 /** A module's `update`: pointers to weights, gradients and each state array, the weights' end, then the scalars. */
 export type WasmUpdate = (...pointersThenScalars: number[]) => void;
@@ -18,9 +18,11 @@ const code = {
   // Aligned to 16 bytes (2^4), at offset 0.
   v128Load: [0xfd, 0x00, 4, 0],
   v128Store: [0xfd, 0x0b, 4, 0],
+  v128And: [0xfd, 0x4e],
   v128AndNot: [0xfd, 0x4f],
   f32x4Splat: [0xfd, 0x13],
   f32x4LessThan: [0xfd, 0x43],
+  f32x4GreaterThan: [0xfd, 0x44],
   f32x4Abs: [0xfd, 0xe0, 0x01],
   f32x4Neg: [0xfd, 0xe1, 0x01],
   f32x4Sqrt: [0xfd, 0xe3, 0x01],
@@ -31,6 +33,9 @@ const code = {
   f32x4Max: [0xfd, 0xe9, 0x01],
   /** The smallest normal float32, 2^-126, four times. */
   smallestNormal: [0xfd, 0x0c, ...Array.from({ length: 4 }, () => [0x00, 0x00, 0x80, 0x00]).flat()],
+  /** Zero and one, four times. */
+  zero: [0xfd, 0x0c, ...new Array<number>(16).fill(0)],
+  one: [0xfd, 0x0c, ...Array.from({ length: 4 }, () => [0x00, 0x00, 0x80, 0x3f]).flat()],
 } as const;
 
 /**
@@ -63,6 +68,12 @@ export function compileUpdate(rule: UpdateRule, memory: WebAssembly.Memory): Was
     maximum: binary(code.f32x4Max),
     squareRoot: unary(code.f32x4Sqrt),
     negate: unary(code.f32x4Neg),
+    absolute: unary(code.f32x4Abs),
+    sign: (a) => {
+      const where = (comparison: readonly number[]) =>
+        local([...get(a), ...code.zero, ...comparison, ...code.one, ...code.v128And]);
+      return arithmetic.subtract(where(code.f32x4GreaterThan), where(code.f32x4LessThan));
+    },
     // A NaN isn't less than anything, so it stays.
     flush: (a) =>
       local([

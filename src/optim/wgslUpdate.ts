@@ -1,5 +1,5 @@
 import type { UpdateFormula } from "../tensor/index";
-import type { Arithmetic, UpdateRule } from "./updateRule";
+import type { Arithmetic, UpdateRule } from "./rules/rule";
 
 /** A rule's formula in WGSL. Its tensors are the weights, the arrays of state, then the gradients. */
 export function wgslFormula(name: string, rule: UpdateRule): UpdateFormula {
@@ -17,6 +17,8 @@ export function wgslFormula(name: string, rule: UpdateRule): UpdateFormula {
     maximum: (a, b) => define(`max(${a}, ${b})`),
     squareRoot: (a) => define(`sqrt(${a})`),
     negate: (a) => define(`-${a}`),
+    absolute: (a) => define(`abs(${a})`),
+    sign: (a) => define(`select(vec4f(), vec4f(1.0), ${a} > vec4f()) - select(vec4f(), vec4f(1.0), ${a} < vec4f())`),
     flush: (a) => define(`select(${a}, vec4f(), abs(${a}) < vec4f(1.1754944e-38))`),
   };
   const scalars = Object.keys(rule.scalars);

@@ -1,0 +1,88 @@
+import { copy_, mul, noGrad, sum, type Tensor, tensor } from "../tensor/index";
+import type { Optimizer } from "./optimizer";
+
+export interface GradScalerOptions {
+  /** Default: 65536. */
+  readonly initScale?: number;
+  /** Default: 2. */
+  readonly growthFactor?: number;
+  /** Default: 0.5. */
+  readonly backoffFactor?: number;
+  /** Steps without an infinity until the scale grows. Default: 2000. */
+  readonly growthInterval?: number;
+}
+
+/**
+ * torch.cuda.amp.GradScaler: scales a loss, so that float16 gradients don't vanish, and skips the steps whose gradients
+ * overflowed.
+ */
+export class GradScaler {
+  /** [], so that a new scale makes no new plan. */
+  readonly #scale: Tensor;
+  #value: number;
+  #goodSteps = 0;
+  #isUnscaled = false;
+  #foundInfinity = false;
+
+  constructor(readonly options: GradScalerOptions = {}) {
+    this.#value = options.initScale ?? 65536;
+    this.#scale = tensor(this.#value);
+  }
+
+  getScale(): number {
+    return this.#value;
+  }
+
+  /** The loss times the scale. */
+  scale(loss: Tensor): Tensor {
+    return mul(loss, this.#scale);
+  }
+
+  /** Divides an optimizer's gradients by the scale, to be clipped before `step`. */
+  unscale_({ groups }: Pick<Optimizer, "groups">): void {
+    if (this.#isUnscaled) throw new Error("The gradients are unscaled already; call unscale_ once before each step.");
+    const inverse = 1 / this.#value;
+    noGrad(() => {
+      for (const { parameters } of groups) for (const { grad } of parameters) if (grad) copy_(grad, mul(grad, inverse));
+    });
+    this.#isUnscaled = true;
+  }
+
+  /** Takes the optimizer's step, unless a gradient isn't finite. Waits for the GPU. Says whether it was taken. */
+  async step(optimizer: Pick<Optimizer, "groups" | "step">): Promise<boolean> {
+    if (!this.#isUnscaled) this.unscale_(optimizer);
+    const gradients = optimizer.groups.flatMap(({ parameters }) => parameters.flatMap(({ grad }) => grad ?? []));
+    // 0 times a number that isn't finite is NaN, which no sum loses.
+    const checks = noGrad(() => gradients.map((gradient) => sum(mul(gradient, 0)).item()));
+    const allFinite = (await Promise.all(checks)).every((check) => check === 0);
+    if (allFinite) optimizer.step();
+    this.#foundInfinity ||= !allFinite;
+    return allFinite;
+  }
+
+  /** Lowers the scale after an overflow, and raises it after many steps without one. Call it once a step. */
+  update(): void {
+    const { growthFactor = 2, backoffFactor = 0.5, growthInterval = 2000 } = this.options;
+    const before = this.#value;
+    if (this.#foundInfinity) {
+      this.#value *= backoffFactor;
+      this.#goodSteps = 0;
+    } else if (++this.#goodSteps === growthInterval) {
+      this.#value *= growthFactor;
+      this.#goodSteps = 0;
+    }
+    this.#foundInfinity = false;
+    this.#isUnscaled = false;
+    if (this.#value !== before) this.#scale.write([this.#value]);
+  }
+
+  stateDict() {
+    return { scale: this.#value, goodSteps: this.#goodSteps };
+  }
+
+  loadStateDict({ scale, goodSteps }: ReturnType<GradScaler["stateDict"]>): void {
+    this.#value = scale;
+    this.#goodSteps = goodSteps;
+    this.#scale.write([scale]);
+  }
+}
