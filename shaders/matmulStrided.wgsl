@@ -33,10 +33,10 @@ fn main(
     let ka = k * u.a_column;
     let kb = columns + k * u.b_row;
     let c = vec4f(b[kb.x], b[kb.y], b[kb.z], b[kb.w]);
-    s0 += a[rows.x + ka] * c;
-    s1 += a[rows.y + ka] * c;
-    s2 += a[rows.z + ka] * c;
-    s3 += a[rows.w + ka] * c;
+    s0 = fma(vec4f(a[rows.x + ka]), c, s0);
+    s1 = fma(vec4f(a[rows.y + ka]), c, s1);
+    s2 = fma(vec4f(a[rows.z + ka]), c, s2);
+    s3 = fma(vec4f(a[rows.w + ka]), c, s3);
   }
   store_row(batch, row, column, s0);
   store_row(batch, row + 1u, column, s1);

@@ -40,7 +40,7 @@ export const stridedMatmul: MatmulKernel = {
 
 /**
  * A register tile an invocation, unrolled, without workgroup memory. Each result is accumulated over k in ascending
- * order whatever the layout and the tile, so that all variants give the same bits.
+ * order, by fused multiply-adds, whatever the layout and the tile, so that all variants give the same bits.
  */
 export function tiledMatmul(layout: Layout, { rows, columns, width, height }: Tile): MatmulKernel {
   const aAlongK = layout[0] === "N";
@@ -51,27 +51,27 @@ export function tiledMatmul(layout: Layout, { rows, columns, width, height }: Ti
   const loadB = bAlongK ? range(columns).map((j) => `let t${j} = b[b_column${j} + (k >> 2u)];`) : [];
   /** The products of one k; `at` says where in the vectors along k it is. */
   const step = (k: string, component: string): string => {
-    const rowVectors = aAlongK
-      ? []
-      : range(rows / 4).map((i) => `let r${i} = a[a_first + (${k}) * a_pitch + min(${i}u, a_last)];`);
+    const rowVectors = aAlongK ? [] : range(rows / 4).map((i) => `let r${i} = a[a_at${i} + (${k}) * a_pitch];`);
     const columnVectors = range(quads).map((j) =>
       bAlongK
         ? `let c${j} = vec4f(${range(4)
             .map((l) => `t${4 * j + l}.${component}`)
             .join(", ")});`
-        : `let c${j} = b[b_first + (${k}) * b_pitch + min(${j}u, b_last)];`,
+        : `let c${j} = b[b_at${j} + (${k}) * b_pitch];`,
     );
     const a = (i: number) => (aAlongK ? `a${i}.${component}` : `r${i >> 2}.${components[i & 3]}`);
-    const products = range(rows).flatMap((i) => range(quads).map((j) => `s${i}_${j} += ${a(i)} * c${j};`));
+    const products = range(rows).flatMap((i) =>
+      range(quads).map((j) => `s${i}_${j} = fma(vec4f(${a(i)}), c${j}, s${i}_${j});`),
+    );
     return `{\n${lines([...rowVectors, ...columnVectors, ...products])}\n}`;
   };
   const loop =
     aAlongK || bAlongK
-      ? `for (var k = 0u; k < u.k; k += 4u) {
+      ? `for (var k = 0u; k < k_end; k += 4u) {
 ${lines([...loadA, ...loadB])}
 ${components.map((component, i) => step(`k + ${i}u`, component)).join("\n")}
 }`
-      : `for (var k = 0u; k < u.k; k++) ${step("k", "x")}`;
+      : `for (var k = 0u; k < k_end; k++) ${step("k", "x")}`;
 
   const code = /* wgsl */ `
 @compute @workgroup_size(${width}, ${height})
@@ -85,6 +85,8 @@ fn main(
   let column = ((tile % u.across) * ${width}u + local.x) * ${columns}u;
   let row = ((tile / u.across % u.down) * ${height}u + local.y) * ${rows}u;
   if (batch >= u.batches || column >= u.n || row >= u.m) { return; }
+  // The last part of a sum that is cut may be shorter.
+  let k_end = min(u.k, u.depth - (batch % u.parts) * u.k);
   let a_pitch = u.a_pitch >> 2u;
   let b_pitch = u.b_pitch >> 2u;
   let a_base = (u.a_offset + batch * u.a_batch) >> 2u;
@@ -92,14 +94,12 @@ fn main(
 ${
   aAlongK
     ? lines(range(rows).map((i) => `  let a_row${i} = a_base + min(row + ${i}u, u.m - 1u) * a_pitch;`))
-    : `  let a_first = a_base + (row >> 2u);
-  let a_last = ((u.m - 1u) >> 2u) - (row >> 2u);`
+    : lines(range(rows / 4).map((i) => `  let a_at${i} = a_base + min((row >> 2u) + ${i}u, (u.m - 1u) >> 2u);`))
 }
 ${
   bAlongK
     ? lines(range(columns).map((j) => `  let b_column${j} = b_base + min(column + ${j}u, u.n - 1u) * b_pitch;`))
-    : `  let b_first = b_base + (column >> 2u);
-  let b_last = ((u.n - 1u) >> 2u) - (column >> 2u);`
+    : lines(range(quads).map((j) => `  let b_at${j} = b_base + min((column >> 2u) + ${j}u, (u.n - 1u) >> 2u);`))
 }
 ${lines(range(rows).flatMap((i) => range(quads).map((j) => `  var s${i}_${j} = vec4f();`)))}
 ${loop}
@@ -113,6 +113,6 @@ ${loop}
     for (var j = 0u; j < column_end; j++) { store(first + j, tile_sums[i * ${quads}u + (j >> 2u)][j & 3u]); }
   }
 }`;
-  const fields = `${commonFields} a_pitch: u32, b_pitch: u32,`;
+  const fields = `${commonFields} a_pitch: u32, b_pitch: u32, depth: u32, parts: u32,`;
   return { name: `matmul ${layout} ${rows}x${columns}`, fields, code, type: "vec4f" };
 }

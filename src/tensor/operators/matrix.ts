@@ -2,14 +2,18 @@ import { spread } from "../../gpu";
 import { apply } from "../apply";
 import { broadcastShapes, describeShape, OperatorError, type Shape, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
+import { copyInto } from "./copy";
 import { add } from "./elementwise";
 import { type Layout, type MatmulKernel, stridedMatmul, type Tile, tiledMatmul } from "./matmulShader";
+import { sumParts } from "./reduction";
 import { type BufferValue, innerOffset, type Lowering, type Operator, type Producer } from "./table";
 import { reshape, sumTo, transpose } from "./views";
 
 /** An operand as the kernels walk it: elements to step for a row, a column, and a matrix of the batch. */
 interface Matrix {
   readonly value: BufferValue;
+  readonly rows: number;
+  readonly columns: number;
   readonly row: number;
   readonly column: number;
   readonly batch: number;
@@ -34,8 +38,7 @@ const matmulRow: Operator<MatmulAttributes> = {
   lower(lowering, { inputs: [a, b], shape, attributes: { transposeB } }) {
     const batch = shape.slice(0, -2);
     const [left, right] = [a!, b!].map((value) => matrixOf(lowering, lowering.buffer(value), batch));
-    const second = transposeB ? { ...right!, row: right!.column, column: right!.row } : right!;
-    return lowering.produce(matmulProducer(left!, second, shape, lowering.isSoftware));
+    return emitMatmul(lowering, left!, transposeB ? transposed(right!) : right!, shape);
   },
   backward: ({ inputs: [a, b], gradient, needs, attributes: { transposeB } }) => [
     needs[0] ? sumTo(product(gradient, b!, !transposeB), a!.shape) : null,
@@ -58,11 +61,18 @@ function matrixOf(lowering: Lowering, value: BufferValue, batch: readonly number
   const lead = batch.length - (value.shape.length - 2);
   const strides = batch.map((_, d) => (d < lead || value.shape[d - lead] === 1 ? 0 : value.strides[d - lead]!));
   const step = evenStep(batch, strides);
-  if (step !== null) return { value, row: value.strides.at(-2)!, column: value.strides.at(-1)!, batch: step };
+  const [rows, columns] = value.shape.slice(-2) as [number, number];
+  const [row, column] = value.strides.slice(-2) as [number, number];
+  if (step !== null) return { value, rows, columns, row, column, batch: step };
   const shape = [...batch, ...value.shape.slice(-2)];
   const whole = lowering.dense({ ...value, shape, strides: [...strides, ...value.strides.slice(-2)] });
   return matrixOf(lowering, whole, batch);
 }
+
+const transposed = (of: Matrix): Matrix => ({
+  ...of,
+  ...{ rows: of.columns, columns: of.rows, row: of.column, column: of.row },
+});
 
 /** The step from one matrix to the next, or null where they don't lie evenly. */
 function evenStep(batch: readonly number[], strides: readonly number[]): number | null {
@@ -77,60 +87,102 @@ function evenStep(batch: readonly number[], strides: readonly number[]): number 
   return step ?? 0;
 }
 
-const smallTile: Tile = { rows: 4, columns: 4, width: 8, height: 8 };
-const mediumTile: Tile = { rows: 8, columns: 8, width: 8, height: 8 };
-/** The fastest on a software adapter, where it takes over half a second to compile. */
-const largeTile: Tile = { rows: 16, columns: 16, width: 4, height: 4 };
+/** Tiles by adapter, largest first. A large one reads less memory for each product; a small one makes more workgroups. */
+const softwareTiles: readonly Tile[] = [
+  { rows: 16, columns: 8, width: 4, height: 4 },
+  { rows: 8, columns: 8, width: 4, height: 4 },
+  { rows: 4, columns: 4, width: 4, height: 4 },
+];
+const hardwareTiles: readonly Tile[] = [
+  { rows: 8, columns: 8, width: 8, height: 8 },
+  { rows: 4, columns: 4, width: 8, height: 8 },
+];
+/** Workgroups that keep all of an adapter busy. */
+const enoughWorkgroups = { software: 4, hardware: 128 } as const;
+/** A sum is cut into parts of at least so many products. */
+const leastDepth = 256;
+/** Smaller products than this, in operations or along a dimension, don't pay for laying their operands out anew. */
+const packedWork = 2 ** 20;
+const packedSize = 16;
 
-/** A large tile reads less memory for each product; a small one makes more invocations. */
-function tileFor(isSoftware: boolean, rows: number, columns: number, batch: number, work: number): Tile {
-  if (isSoftware && work >= 2 ** 27) return largeTile;
-  const invocations = batch * Math.ceil(rows / mediumTile.rows) * Math.ceil(columns / mediumTile.columns);
-  return invocations >= (isSoftware ? 64 : 4096) ? mediumTile : smallTile;
-}
+const workgroupsOf = ({ rows, columns, width, height }: Tile, m: number, n: number) => ({
+  across: Math.ceil(n / (columns * width)),
+  down: Math.ceil(m / (rows * height)),
+});
 
-function matmulProducer(a: Matrix, b: Matrix, shape: Shape, isSoftware: boolean): Producer {
+function emitMatmul(lowering: Lowering, left: Matrix, right: Matrix, shape: Shape): BufferValue {
+  const { isSoftware } = lowering;
   const [m, n] = shape.slice(-2) as [number, number];
-  const k = a.value.shape.at(-1)!;
+  const depth = left.columns;
   const batches = sizeOf(shape.slice(0, -2));
+  const work = 2 * batches * m * n * depth + batches * m * n;
+  const paysToPack = work >= packedWork && Math.min(m, n) >= packedSize && depth > 0;
+  // Vectors across the result, a row of operands at a time, are walked fastest by a software adapter.
+  const prefers = paysToPack && (isSoftware || !layoutOf(left, right));
+  const a = prefers && orderOf(left) !== "T" ? packed(lowering, left, batches, "columns") : left;
+  const b = prefers && orderOf(right) !== "N" ? packed(lowering, right, batches, "rows") : right;
   const layout = layoutOf(a, b);
-  const work = 2 * batches * m * n * k + batches * m * n;
-  const shared = ({ name, fields, code, type }: MatmulKernel) => ({
-    ...{ name, fields, code, work },
-    inputs: [
-      { name: "a", type, value: a.value },
-      { name: "b", type, value: b.value },
-    ],
-  });
-  const uniforms = (across: number, down: number, ...strides: number[]) => [
-    m,
-    n,
-    k,
-    batches,
-    across,
-    down,
-    a.batch,
-    b.batch,
-    innerOffset(a.value),
-    innerOffset(b.value),
-    ...strides,
-  ];
   if (!layout) {
     const [across, down] = [Math.ceil(n / 4), Math.ceil(m / 4)];
-    return {
-      ...shared(stridedMatmul),
-      uniforms: uniforms(across, down, a.row, a.column, b.row, b.column),
+    const sizes = [m, n, depth, batches, across, down, a.batch, b.batch, innerOffset(a.value), innerOffset(b.value)];
+    return lowering.produce({
+      ...producerOf(stridedMatmul, a, b),
+      uniforms: [...sizes, a.row, a.column, b.row, b.column],
       grid: spread(Math.ceil((across * down * batches) / 64)),
-    };
+      work,
+    });
   }
-  const tile = tileFor(isSoftware, m, n, batches, work);
-  const across = Math.ceil(n / (tile.columns * tile.width));
-  const down = Math.ceil(m / (tile.rows * tile.height));
-  return {
-    ...shared(tiledMatmul(layout, tile)),
-    uniforms: uniforms(across, down, pitchOf(a), pitchOf(b)),
-    grid: spread(across * down * batches),
+  const tiles = isSoftware ? softwareTiles : hardwareTiles;
+  const enough = enoughWorkgroups[isSoftware ? "software" : "hardware"];
+  const busy = (tile: Tile) => {
+    const { across, down } = workgroupsOf(tile, m, n);
+    return across * down * batches;
   };
+  const tile = tiles.find((one) => busy(one) >= enough) ?? tiles.at(-1)!;
+  const wanted = batches === 1 ? Math.min(Math.ceil(enough / busy(tile)), Math.floor(depth / leastDepth)) : 1;
+  const length = wanted > 1 ? Math.ceil(depth / wanted / 4) * 4 : depth;
+  const parts = wanted > 1 ? Math.ceil(depth / length) : 1;
+  const { across, down } = workgroupsOf(tile, m, n);
+  const steps = parts > 1 ? [length * a.column, length * b.row] : [a.batch, b.batch];
+  const producer: Producer = {
+    ...producerOf(tiledMatmul(layout, tile), a, b),
+    uniforms: [
+      ...[m, n, length, batches * parts, across, down],
+      ...[...steps, innerOffset(a.value), innerOffset(b.value)],
+      ...[pitchOf(a), pitchOf(b), depth, parts],
+    ],
+    grid: spread(across * down * batches * parts),
+    work,
+  };
+  if (parts === 1) return lowering.produce(producer);
+  const partial = lowering.allocate([parts, m, n], "float32");
+  lowering.produceInto(producer, partial);
+  return sumParts(lowering, partial);
+}
+
+const producerOf = ({ name, fields, code, type }: MatmulKernel, a: Matrix, b: Matrix) => ({
+  ...{ name, fields, code },
+  inputs: [
+    { name: "a", type, value: a.value },
+    { name: "b", type, value: b.value },
+  ],
+});
+
+const aligned = (size: number): number => Math.ceil(size / 4) * 4;
+
+/** A copy that has its rows or its columns contiguous, and whole vectors of 4 apart. */
+function packed(lowering: Lowering, matrix: Matrix, batches: number, contiguous: "rows" | "columns"): Matrix {
+  const { value, rows, columns, row, column, batch } = matrix;
+  const copies = batch === 0 ? 1 : batches;
+  const [outer, inner] = contiguous === "rows" ? [rows, columns] : [columns, rows];
+  const strides = contiguous === "rows" ? [batch, row, column] : [batch, column, row];
+  const pitch = aligned(inner);
+  const copy = lowering.allocate([copies, outer, pitch], "float32");
+  const shape = [copies, outer, inner];
+  copyInto(lowering, { ...value, shape, strides }, { ...copy, shape });
+  const step = batch === 0 ? 0 : outer * pitch;
+  const steps = contiguous === "rows" ? { row: pitch, column: 1 } : { row: 1, column: pitch };
+  return { value: copy, rows, columns, batch: step, ...steps };
 }
 
 /** The kernel that can walk the operands by vectors of 4, if one can. */
@@ -138,7 +190,7 @@ function layoutOf(a: Matrix, b: Matrix): Layout | null {
   const [first, second] = [orderOf(a), orderOf(b)];
   if (!first || !second || (first === "T" && second === "T")) return null;
   // Vectors along K must end where K does.
-  if ((first === "N" || second === "T") && a.value.shape.at(-1)! % 4 !== 0) return null;
+  if ((first === "N" || second === "T") && a.columns % 4 !== 0) return null;
   return `${first}${second}` as Layout;
 }
 

@@ -188,6 +188,9 @@ function reduced(
   return reduced(lowering, combination, partial, [1], divisor);
 }
 
+/** The sum over the first dimension, in order, as the node's result. */
+export const sumParts = (lowering: Lowering, parts: BufferValue): BufferValue => reduced(lowering, sumOf, parts, [0]);
+
 export function reductionRow(
   combination: Combination,
   backward?: Operator<ReductionAttributes>["backward"],
