@@ -1,4 +1,4 @@
-import type { Factors, Operand, Tensor, VarianceOptions } from "../src/tensor/index";
+import type { Factors, max, Operand, Tensor, VarianceOptions } from "../src/tensor/index";
 import type { ReferenceCall } from "./referenceCall";
 import type { Tolerance } from "./referenceCase";
 
@@ -31,17 +31,13 @@ export const indexReduction = (of: (input: Tensor, dim: number | null, keepdim: 
   row("input dim keepdim", (a) => of(a.tensor("input"), a.optionalNumber("dim"), a.boolean("keepdim", false)));
 
 /** max and min: of all values, along a dimension with indices, or of two tensors. */
-export const extreme = (
-  all: (input: Tensor) => Tensor,
-  along: (input: Tensor, dim: number, keepdim: boolean) => { readonly values: Tensor; readonly indices: Tensor },
-  ofTwo: (input: Operand, other: Operand) => Tensor,
-): OperatorRow =>
+export const extreme = (of: typeof max): OperatorRow =>
   row("input dim keepdim", (a) => {
     const input = a.tensor("input");
-    if (!a.has("dim")) return all(input);
+    if (!a.has("dim")) return of(input);
     const dim = a.operand("dim");
-    if (typeof dim !== "number") return ofTwo(input, dim);
-    const { values, indices } = along(input, dim, a.boolean("keepdim", false));
+    if (typeof dim !== "number") return of(input, dim);
+    const { values, indices } = of(input, dim, a.boolean("keepdim", false));
     return [values, indices];
   });
 

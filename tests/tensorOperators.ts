@@ -111,9 +111,9 @@ export const tensorOperators: Readonly<Record<string, OperatorRow>> = {
   argmax: indexReduction(torch.argmax),
   argmin: indexReduction(torch.argmin),
   logsumexp: reduction(torch.logsumexp),
-  max: extreme(torch.amax, torch.maxOver, torch.maximum),
+  max: extreme(torch.max),
   mean: reduction(torch.mean),
-  min: extreme(torch.amin, torch.minOver, torch.minimum),
+  min: extreme(torch.min),
   sum: reduction(torch.sum),
   all: reduction(torch.all),
   any: reduction(torch.any),
@@ -211,7 +211,11 @@ export const tensorOperators: Readonly<Record<string, OperatorRow>> = {
   view: row("input *shape", (a) => torch.view(a.tensor("input"), a.list("*shape"))),
 
   // Indices
-  __getitem__: row("input indices", (a) => torch.index(a.tensor("input"), ...a.indices("indices"))),
+  __getitem__: row("input indices", (a) => {
+    const [input, indices] = [a.tensor("input"), a.indices("indices")];
+    const hasMask = indices.some((item) => item instanceof torch.Tensor && item.dtype === "bool");
+    return hasMask ? torch.indexAsync(input, ...indices) : torch.index(input, ...indices);
+  }),
   gather: row("input dim index", (a) => torch.gather(a.tensor("input"), a.number("dim"), a.tensor("index"))),
   index_add: row("input dim index source alpha", (a) =>
     torch.indexAdd(a.tensor("input"), a.number("dim"), a.tensor("index"), a.tensor("source"), a.number("alpha", 1)),
@@ -248,7 +252,7 @@ export const tensorOperators: Readonly<Record<string, OperatorRow>> = {
   ),
   median: row("input dim keepdim", (a) =>
     a.has("dim")
-      ? sorted(torch.medianOver(a.tensor("input"), a.number("dim"), a.boolean("keepdim", false)))
+      ? sorted(torch.median(a.tensor("input"), a.number("dim"), a.boolean("keepdim", false)))
       : torch.median(a.tensor("input")),
   ),
   msort: unary(torch.msort),

@@ -26,6 +26,7 @@ export { cumprod, cumsum } from "./operators/cumulative";
 export { einsum } from "./operators/einsum";
 export * from "./operators/elementwise";
 export { exp2, expm1, log1p, log2, log10, logaddexp, xlogy } from "./operators/exponential";
+export { max, min } from "./operators/extremes";
 export { type Index, index, type Slice, slice } from "./operators/getItem";
 export { gather, indexAdd, indexSelect, scatter, scatterAdd, takeAlongDim } from "./operators/indexing";
 export { accumulate_, copy_ } from "./operators/inPlace";
@@ -70,21 +71,25 @@ export {
   argmax,
   argmin,
   logsumexp,
-  maxOver,
   mean,
-  minOver,
   sum,
   type VarianceOptions,
   variance as var_,
 } from "./operators/reduction";
 export { ceil, floorDivide, fmod, frac, remainder, round, truncDivide } from "./operators/rounding";
-export { maskedSelect, repeatInterleave, type Unique, uniqueConsecutive } from "./operators/selection";
+export {
+  indexAsync,
+  maskedSelect,
+  nonzero,
+  repeatInterleave,
+  type Unique,
+  uniqueConsecutive,
+} from "./operators/selection";
 export { logSoftmax, softmaxOver as softmax } from "./operators/softmax";
 export {
   argsort,
   kthvalue,
   median,
-  medianOver,
   msort,
   type SearchOptions,
   type Sorted,

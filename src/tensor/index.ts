@@ -1,10 +1,12 @@
+import "./methods";
+
 export { backward, type GradOptions, grad, registerPostAccumulateGradHook } from "./autograd";
 export type { DType, TypedArray } from "./dtype";
 export { FlatParameters, type ParameterEntry, type ParameterLayout } from "./flatParameters";
 export * from "./functional";
 export * from "./functions";
 export { type UpdateFormula, update_ } from "./operators/update";
-export { flush, getDevice, readAsComputed, setDefaultDevice } from "./runtime";
+export { explain, flush, getDevice, readAsComputed, setDefaultDevice } from "./runtime";
 export { OperatorError, type Shape } from "./shape";
 export { type NestedArray, type NestedNumbers, Tensor, type TensorOptions, tensor } from "./tensor";
 export { zeroGradients } from "./zeroGradients";

@@ -101,7 +101,7 @@ function positionsOf(positions: Tensor | readonly number[], size: number, dim: n
     if (positions.dtype !== "int32")
       throw new OperatorError(
         "index",
-        `the index of dimension ${dim} is ${positions}; expected int32 (what a mask selects has no fixed size: see maskedSelect)`,
+        `the index of dimension ${dim} is ${positions}; expected int32, or indexAsync for a mask`,
       );
     return where(lt(positions, 0), add(positions, size), positions);
   }

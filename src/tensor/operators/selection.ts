@@ -1,12 +1,15 @@
-import { broadcastShapes, describeShape, normalizeDim, OperatorError } from "../shape";
+import { broadcastShapes, describeShape, normalizeDim, OperatorError, sizeOf } from "../shape";
 import { Tensor } from "../tensor";
 import { arange, zeros } from "./creation";
 import { cumsum } from "./cumulative";
 import { ne, sub, to } from "./elementwise";
+import { type Index, index } from "./getItem";
 import { indexSelect } from "./indexing";
+import { unbind } from "./rearranging";
+import { floorDivide, remainder } from "./rounding";
 import { searchsorted } from "./sorting";
 import { any } from "./statistics";
-import { cat, expand, narrow, reshape, unsqueeze } from "./views";
+import { cat, expand, narrow, reshape, stack, unsqueeze } from "./views";
 
 // Results whose shape depends on values. They are promises: the values are read first, which is a flush, and the input
 // survives it.
@@ -31,6 +34,35 @@ async function positionsOf(counts: Tensor): Promise<Tensor> {
   const sums = cumsum(counts, 0).keep();
   const total = await reshape(narrow(sums, 0, counts.numel - 1, 1), []).item();
   return searchsorted(sums, arange(total), { right: true });
+}
+
+/** The places of elements that aren't 0: [count, dimensions] of int32, in row-major order. */
+export async function nonzero(input: Tensor): Promise<Tensor> {
+  const { shape } = input;
+  const at = await positionsOf(to(to(reshape(input, [input.numel]), "bool"), "int32"));
+  if (shape.length === 0) return reshape(at, [at.numel, 0]);
+  const places = shape.map((size, d) => {
+    const inner = sizeOf(shape.slice(d + 1));
+    return remainder(floorDivide(at, inner), size);
+  });
+  return stack(places, 1);
+}
+
+/** Like `index`, where a mask (bool) may also stand for as many dimensions as it has: it picks where it holds. */
+export async function indexAsync(input: Tensor, ...indices: readonly Index[]): Promise<Tensor> {
+  input.keep();
+  const places = new Map<Index, Tensor>();
+  for (const item of indices) {
+    if (!(item instanceof Tensor) || item.dtype !== "bool") continue;
+    if (item.ndim === 0) throw new OperatorError("indexAsync", "a mask is a scalar; expected at least one dimension");
+    item.keep();
+    places.set(item, (await nonzero(item)).keep());
+  }
+  const spelled = indices.flatMap((item) => {
+    const found = places.get(item);
+    return found ? unbind(found, 1) : [item];
+  });
+  return index(input, ...spelled);
 }
 
 export interface Unique {

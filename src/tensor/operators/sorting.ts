@@ -144,7 +144,7 @@ function dropped(sorted: Sorted, dim: number, keepdim: boolean): Sorted {
 }
 
 /** The median along `dim` (the lower of two in the middle), and where it is. NaN where there is one. */
-export function medianOver(input: Tensor, dim: number, keepdim = false): Sorted {
+function medianOver(input: Tensor, dim: number, keepdim: boolean): Sorted {
   const d = normalizeDim("median", dim, input.ndim);
   const size = input.shape[d] ?? 1;
   if (size === 0)
@@ -163,12 +163,16 @@ export function medianOver(input: Tensor, dim: number, keepdim = false): Sorted 
 }
 
 /** The median of all elements (the lower of two in the middle); those equal to it share its gradient. */
-export function median(input: Tensor): Tensor {
+export function median(input: Tensor): Tensor;
+/** The median along a dimension, and where it is. NaN where there is one. */
+export function median(input: Tensor, dim: number, keepdim?: boolean): Sorted;
+export function median(input: Tensor, dim?: number, keepdim = false): Tensor | Sorted {
+  if (dim !== undefined) return medianOver(input, dim, keepdim);
   const all = reshape(input, [input.numel]);
-  const value = medianOver(all.detach(), 0).values;
-  const isMedian =
-    input.dtype === "float32" ? logicalOr(eq(all, value), logicalAnd(isnan(all), isnan(value))) : eq(all, value);
-  return amax(where(isMedian, all, input.dtype === "float32" ? -Infinity : -2147483648));
+  const value = medianOver(all.detach(), 0, false).values;
+  if (input.dtype !== "float32") return value;
+  const isMedian = logicalOr(eq(all, value), logicalAnd(isnan(all), isnan(value)));
+  return amax(where(isMedian, all, -Infinity));
 }
 
 export interface SearchOptions {

@@ -284,14 +284,15 @@ export function select(input: Tensor, dim: number, index: number): Tensor {
   return reshape(narrow(input, d, index < 0 ? index + size : index, 1), input.shape.toSpliced(d, 1));
 }
 
-/** Joins tensors along a dimension. Empty vectors are ignored, as in PyTorch. */
+/** Joins tensors along a dimension. Empty vectors go with anything, as in PyTorch. */
 export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
-  const joined = tensors.filter(({ shape }) => !(shape.length === 1 && shape[0] === 0));
-  const first = joined[0] ?? tensors[0];
+  const isEmptyVector = ({ shape }: Tensor) => shape.length === 1 && shape[0] === 0;
+  const first = tensors.find((tensor) => !isEmptyVector(tensor)) ?? tensors[0];
   if (!first) throw new OperatorError("cat", "the list of tensors is empty; expected at least one");
-  if (joined.length === 0) return first;
   if (first.ndim === 0) throw new OperatorError("cat", "tensor 0 is a scalar; expected at least one dimension");
-  return apply(catRow, joined, { dim: normalizeDim("cat", dim, first.ndim) });
+  const d = normalizeDim("cat", dim, first.ndim);
+  const joined = tensors.map((tensor) => (isEmptyVector(tensor) ? reshape(tensor, first.shape.with(d, 0)) : tensor));
+  return apply(catRow, joined, { dim: d });
 }
 
 /** Joins tensors of one shape along a new dimension. */
