@@ -5,6 +5,7 @@ import {
   add,
   cat,
   copy_,
+  explain,
   flush,
   gelu,
   linear,
@@ -170,4 +171,17 @@ test("a reduction computes the chain before it and the one behind it in its kern
   expect(dispatches).toBe(1);
   const squares = [0, 1, 2].map((r) => [0, 1, 2, 3, 4].reduce((total, c) => total + (r * 5 + c - 7) ** 2, 0));
   expect(values).toEqual([squares.map((total, r) => 2 * total + r + 1)]);
+});
+
+test("explain() lists the kernels of the last flush with what they compute, read and write", async () => {
+  const x = grid(4, 8);
+  const w = grid(6, 8);
+  await relu(linear(x, w, tensor([1, 2, 3, 4, 5, 6]))).data();
+  const [summary, head, kernel, ...more] = (await explain()).split("\n");
+  expect(summary).toMatch(/^1 kernels, about [\d.]+ operations and 440 B moved; 0 B of scratch memory in 0 buffers\.$/);
+  expect(head).toMatch(/kernel +results +reads +moves +computes +workgroups/);
+  expect(kernel).toMatch(
+    /1 +matmul NT 4x4 \+ add \+ relu +float32\[4, 6\] +float32\[4, 8\] float32\[6, 8\] float32\[6\] +440 B/,
+  );
+  expect(more).toEqual([]);
 });

@@ -1,6 +1,7 @@
 import { type BufferSlice, type Device, type Grid, type Kernel, uniformBlockBytes } from "../gpu";
 import { bytesPerElement, type DType } from "./dtype";
 import { type Recording, scalarOffset, scalarSlots } from "./recording";
+import type { Shape } from "./shape";
 import type { Storage } from "./storage";
 import type { Scratch, Workspace } from "./workspace";
 
@@ -15,6 +16,13 @@ export interface PlacedBinding {
   readonly offset: number;
 }
 
+/** A tensor that a step reads or writes, and how many bytes of its memory. */
+export interface Operand {
+  readonly shape: Shape;
+  readonly dtype: DType;
+  readonly bytes: number;
+}
+
 export interface Step {
   readonly kernel: Kernel;
   readonly bindings: readonly PlacedBinding[];
@@ -27,6 +35,9 @@ export interface Step {
   }[];
   readonly grid: Grid;
   readonly work: number;
+  /** What it reads and writes, for whoever wants to know. */
+  readonly reads: readonly Operand[];
+  readonly writes: readonly Operand[];
   /** The last replay's slices and their bind group: usually also the next one's. */
   slices: BufferSlice[];
   bindGroup: GPUBindGroup | null;
@@ -54,6 +65,14 @@ export class Plan {
     /** The results of one element that go to the ring, in the recording's order. */
     private readonly scalarOutputs: readonly PlacedBinding[],
   ) {}
+
+  get scratchCount(): number {
+    return this.scratches.length;
+  }
+
+  get scratchBytes(): number {
+    return this.scratches.reduce((sum, { buffer }) => sum + buffer.size, 0);
+  }
 
   /** Resolves when all its kernels are compiled; null when they are. */
   get ready(): Promise<unknown> | null {

@@ -1,4 +1,4 @@
-import { type Device, type Grid, sizeClass } from "../gpu";
+import { type Access, type Device, type Grid, sizeClass } from "../gpu";
 import { bytesPerElement, type DType } from "./dtype";
 import {
   fits,
@@ -32,6 +32,8 @@ import { contiguousStrides, describeShape, type Shape, sizeOf } from "./shape";
 import type { Scratch, Workspace } from "./workspace";
 
 interface PlannedRoot extends Root {
+  /** Of the value that it was made for. */
+  readonly shape: Shape;
   /** Null while no kernel was planned that stores it. */
   place: Place | null;
   /** Which memory it lies in, for leaves: kernels can't read and write one memory at once. */
@@ -125,18 +127,28 @@ class Planner implements Lowering {
   result(): BufferValue {
     const { shape, dtype } = this.recording.graph.nodes[this.node]!;
     if (!this.recording.outputs.has(this.node)) return this.allocate(shape, dtype);
-    return this.valueIn(this.newRoot(byteSize(shape), { kind: "output", node: this.node }), shape, dtype);
+    return this.valueIn(this.newRoot(shape, { kind: "output", node: this.node }), shape, dtype);
   }
 
   allocate(shape: Shape, dtype: DType): BufferValue {
-    const root = this.newRoot(byteSize(shape), null);
-    this.place(root, this.node, shape);
+    const root = this.newRoot(shape, null);
+    this.place(root, this.node);
     this.temporaries.push(root);
     return this.valueIn(root, shape, dtype);
   }
 
-  private newRoot(bytes: number, place: Place | null): PlannedRoot {
-    const root: PlannedRoot = { bytes, isShared: false, place, memory: null, scratch: null, uses: 0, group: null };
+  private newRoot(shape: Shape, place: Place | null): PlannedRoot {
+    const bytes = byteSize(shape);
+    const root: PlannedRoot = {
+      shape,
+      bytes,
+      isShared: false,
+      place,
+      memory: null,
+      scratch: null,
+      uses: 0,
+      group: null,
+    };
     this.roots.set(root, root);
     return root;
   }
@@ -146,7 +158,7 @@ class Planner implements Lowering {
   }
 
   /** Finds scratch memory for a root. */
-  private place(root: PlannedRoot, node: number, shape: Shape): void {
+  private place(root: PlannedRoot, node: number): void {
     const size = sizeClass(root.bytes);
     let ordinal = this.free.get(size)?.pop();
     if (ordinal === undefined) {
@@ -156,7 +168,7 @@ class Planner implements Lowering {
         this.workspace.acquire(
           size,
           ordinal,
-          `${this.recording.graph.nodes[node]!.op}: a tensor of shape ${describeShape(shape)}`,
+          `${this.recording.graph.nodes[node]!.op}: a tensor of shape ${describeShape(root.shape)}`,
         ),
       );
     }
@@ -220,13 +232,12 @@ class Planner implements Lowering {
     const needed = members.slice(0, -1).filter(({ target: root }) => isNeeded(root, used));
     for (const member of needed) this.placeMember(member);
     this.settleReaders(target.memory);
-    const whole = this.valueIn(target, [count], out.dtype);
     this.emit(
       fusedKernel({ count, members }, [
-        ...needed.map((member) => this.stored(member, count)),
+        ...needed.map((member) => this.stored(member)),
         {
           member: members.at(-1)!,
-          value: { ...whole, offset: out.offset },
+          value: out,
           isUpdated: true,
           keepsPadding: target.isShared || target.bytes !== count * bytesPerElement,
         },
@@ -320,7 +331,7 @@ class Planner implements Lowering {
   /** The node's result, whose memory is found when its kernel is planned. */
   private unplaced(shape: Shape, dtype: DType): BufferValue {
     if (this.recording.outputs.has(this.node)) return this.result();
-    return this.valueIn(this.newRoot(byteSize(shape), null), shape, dtype);
+    return this.valueIn(this.newRoot(shape, null), shape, dtype);
   }
 
   private wait(group: PendingGroup): void {
@@ -338,7 +349,7 @@ class Planner implements Lowering {
       this.emit(
         fusedKernel(
           group,
-          needed.map((member) => this.stored(member, group.count)),
+          needed.map((member) => this.stored(member)),
         ),
       );
     this.unclaim(group.members);
@@ -352,11 +363,12 @@ class Planner implements Lowering {
   }
 
   private placeMember({ target }: PendingMember): void {
-    if (!target.place) this.place(target, this.node, [target.bytes / bytesPerElement]);
+    if (!target.place) this.place(target, this.node);
   }
 
-  private stored(member: PendingMember, count: number): Stored<PlannedRoot> {
-    return { member, value: this.valueIn(member.target, [count], member.dtype), isUpdated: false, keepsPadding: false };
+  private stored(member: PendingMember): Stored<PlannedRoot> {
+    const { target, dtype } = member;
+    return { member, value: this.valueIn(target, target.shape, dtype), isUpdated: false, keepsPadding: false };
   }
 
   /** Keeps what members load until their kernel is planned. */
@@ -399,6 +411,7 @@ class Planner implements Lowering {
       patches,
       grid: checkedGrid(grid, shader.name),
       work,
+      ...operandsOf(bindings, shader.bindings),
       slices: [],
       bindGroup: null,
     });
@@ -469,6 +482,7 @@ class Planner implements Lowering {
     const place: Place = { kind: "leaf", node: index };
     const memory = Number(attributes.memory);
     const root: PlannedRoot = {
+      shape,
       bytes: byteSize(shape),
       isShared: attributes.isShared === true,
       place,
@@ -537,6 +551,14 @@ function countUses({ graph: { nodes }, outputs, scalars }: Recording): Int32Arra
 /** Whether a root must be stored, for others than these uses. */
 function isNeeded(root: PlannedRoot, used: readonly PlannedRoot[]): boolean {
   return root.place?.kind === "output" || root.uses > used.filter((other) => other === root).length;
+}
+
+function operandsOf(bindings: readonly BufferValue[], accesses: readonly Access[]): Pick<Step, "reads" | "writes"> {
+  const of = (access: Access) =>
+    bindings
+      .filter((_, i) => accesses[i] === access)
+      .map(({ shape, dtype, root }) => ({ shape, dtype, bytes: Math.min(byteSize(shape), root.bytes) }));
+  return { reads: of("read"), writes: of("write") };
 }
 
 /** What members read. */

@@ -2,6 +2,7 @@ import { deferred } from "../base/deferred";
 import { type BufferSlice, type Device, type PendingRead, type PooledBuffer, requestDevice } from "../gpu";
 import { currentRecording, scalarOf, setBeforeRecording, storageOf, takeRecording } from "./apply";
 import { bytesPerElement, decode, encode, type TypedArray } from "./dtype";
+import { explainPlan } from "./explain";
 import { forgetTables } from "./operators/sparseMap";
 import type { Milestone, Plan } from "./plan";
 import { planRecording } from "./planner";
@@ -21,6 +22,8 @@ class Runtime {
   private readonly workspace: Workspace;
   /** By structure, least recently used first. */
   private readonly plans = new Map<number, Plan>();
+  /** The plan that ran last, unless it was empty. */
+  private last: Plan | null = null;
   private ring: PooledBuffer | null = null;
 
   constructor(readonly device: Device) {
@@ -38,8 +41,13 @@ class Runtime {
     this.device.check();
     const plan = this.planOf(recording);
     const { ready } = plan;
+    if (plan.steps.length > 0) this.last = plan;
     const replay = () => plan.replay(this.device, recording, this.scalars.gpu, milestones);
     return ready ? ready.then(replay) : replay();
+  }
+
+  explain(): string {
+    return this.last ? explainPlan(this.last) : "Nothing was computed yet.";
   }
 
   private planOf(recording: Recording): Plan {
@@ -85,6 +93,14 @@ function getRuntime(): Promise<Runtime> | Runtime {
   });
   runtime = requested;
   return requested;
+}
+
+/**
+ * What the last flush ran, for a person to read: a line for each kernel, with the operators that it computes, its
+ * tensors, the bytes that it moves and the operations that it takes.
+ */
+export async function explain(): Promise<string> {
+  return (await getRuntime()).explain();
 }
 
 /** Runs a task after all device work before it: at once if there is none. */

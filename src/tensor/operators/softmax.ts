@@ -1,4 +1,3 @@
-import softmaxCode from "../../../shaders/softmax.wgsl?raw";
 import { type Shader, spread } from "../../gpu";
 import { apply } from "../apply";
 import { normalizeDim, type Shape, sizeOf } from "../shape";
@@ -17,97 +16,202 @@ function rowsOf(shape: Shape, dim: number) {
   return { length, inner, rows: length === 0 ? 0 : sizeOf(shape) / length };
 }
 
-const forwardShader = (name: string, finish: string): Shader => ({
-  name,
-  bindings: ["read", "write"],
-  code: softmaxCode.replace("// finish", finish),
-});
-const softmaxShader = forwardShader("softmax", "out[at] = exp(x - top) / total;");
-const logSoftmaxShader = forwardShader("logSoftmax", "out[at] = (x - top) - log(total);");
+/** What a softmax operator's kernels compute. */
+interface Formula {
+  readonly name: string;
+  readonly reads: readonly string[];
+  /** Statements for elements that lie apart: `first`, `end` and `u.inner` say where; they store to `out`. */
+  readonly apart: string;
+  /** Statements for rows of `u.length` vectors from `first` on: `each` is a loop over them, `at` their index. */
+  readonly vectors: string;
+}
 
-const gradientShader = (name: string, summed: string, result: string): Shader => ({
+const each = "for (var at = first + lane; at < first + u.length; at += lanes)";
+const softmaxApart = (finish: string) => /* wgsl */ `
+  var top = in_x[first];
+  for (var at = first + u.inner; at < end; at += u.inner) { top = max(top, in_x[at]); }
+  var total = 0.0;
+  for (var at = first; at < end; at += u.inner) { total += exp(in_x[at] - top); }
+  for (var at = first; at < end; at += u.inner) {
+    let x = in_x[at];
+    ${finish}
+  }`;
+const largestVector = /* wgsl */ `
+  var tops = in_x[first];
+  ${each} { tops = max(tops, in_x[at]); }
+  let top = all_max(max(max(tops.x, tops.y), max(tops.z, tops.w)), lane);`;
+
+const softmaxFormula: Formula = {
+  name: "softmax",
+  reads: ["in_x"],
+  apart: softmaxApart("out[at] = exp(x - top) / total;"),
+  vectors: /* wgsl */ `${largestVector}
+  var sums = vec4f();
+  ${each} { let e = exp(in_x[at] - top); out[at] = e; sums += e; }
+  let total = all_sum(sums.x + sums.y + sums.z + sums.w, lane);
+  ${each} { out[at] = out[at] / total; }`,
+};
+const logSoftmaxFormula: Formula = {
+  name: "logSoftmax",
+  reads: ["in_x"],
+  apart: softmaxApart("out[at] = (x - top) - log(total);"),
+  vectors: /* wgsl */ `${largestVector}
+  var sums = vec4f();
+  ${each} { sums += exp(in_x[at] - top); }
+  let shift = log(all_sum(sums.x + sums.y + sums.z + sums.w, lane));
+  ${each} { out[at] = (in_x[at] - top) - shift; }`,
+};
+
+const gradientFormula = (name: string, summed: string, result: string): Formula => ({
   name,
-  bindings: ["read", "read", "write"],
-  code: /* wgsl */ `
-struct Uniforms { rows: u32, length: u32, inner: u32 }
-@group(0) @binding(0) var<uniform> u: Uniforms;
-@group(0) @binding(1) var<storage, read> gradient: array<f32>;
-@group(0) @binding(2) var<storage, read> result: array<f32>;
-@group(0) @binding(3) var<storage, read_write> out: array<f32>;
-@compute @workgroup_size(64)
-fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) n: vec3u) {
-  let row = id.x + (id.y + id.z * n.y) * n.x * 64u;
-  if (row >= u.rows) { return; }
-  let first = (row / u.inner) * u.length * u.inner + row % u.inner;
-  let end = first + u.length * u.inner;
+  reads: ["gradient", "result"],
+  apart: /* wgsl */ `
   var total = 0.0;
   for (var at = first; at < end; at += u.inner) { total += ${summed}; }
-  for (var at = first; at < end; at += u.inner) { out[at] = ${result}; }
-}`,
+  for (var at = first; at < end; at += u.inner) { out[at] = ${result}; }`,
+  vectors: /* wgsl */ `
+  var sums = vec4f();
+  ${each} { sums += ${summed}; }
+  let total = all_sum(sums.x + sums.y + sums.z + sums.w, lane);
+  ${each} { out[at] = ${result}; }`,
 });
-const softmaxGradientShader = gradientShader(
+const softmaxGradientFormula = gradientFormula(
   "softmaxGradient",
   "gradient[at] * result[at]",
   "(gradient[at] - total) * result[at]",
 );
-const logSoftmaxGradientShader = gradientShader(
+const logSoftmaxGradientFormula = gradientFormula(
   "logSoftmaxGradient",
   "gradient[at]",
   "gradient[at] - exp(result[at]) * total",
 );
 
+/** Invocations that share a row: none on a software adapter, where they would only wait for each other. */
+const hardwareLanes = 64;
+
+/** How a kernel goes through rows: elements that lie apart, or whole vectors that one or several invocations take. */
+type Walk = "apart" | "vectors" | "shared vectors";
+
+/** Values of all the invocations of a row, joined as a tree. */
+const joinLanes = (name: string, join: string) => /* wgsl */ `
+fn ${name}(value: f32, lane: u32) -> f32 {
+  shared_values[lane] = value;
+  workgroupBarrier();
+  for (var half = lanes / 2u; half > 0u; half /= 2u) {
+    if (lane < half) {
+      let a = shared_values[lane];
+      let b = shared_values[lane + half];
+      shared_values[lane] = ${join};
+    }
+    workgroupBarrier();
+  }
+  let joined = shared_values[0];
+  workgroupBarrier();
+  return joined;
+}`;
+
+function shaderOf({ name, reads, apart, vectors }: Formula, walk: Walk): Shader {
+  const type = walk === "apart" ? "f32" : "vec4f";
+  const declared = reads.map((of, i) => `@group(0) @binding(${i + 1}) var<storage, read> ${of}: array<${type}>;`);
+  const head = /* wgsl */ `
+struct Uniforms { rows: u32, length: u32, inner: u32 }
+@group(0) @binding(0) var<uniform> u: Uniforms;
+${declared.join("\n")}
+@group(0) @binding(${reads.length + 1}) var<storage, read_write> out: array<${type}>;`;
+  const rowOfInvocation = /* wgsl */ `
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) n: vec3u) {
+  let row = id.x + (id.y + id.z * n.y) * n.x * 64u;
+  if (row >= u.rows) { return; }`;
+  const code = {
+    apart: `${head}${rowOfInvocation}
+  let first = (row / u.inner) * u.length * u.inner + row % u.inner;
+  let end = first + u.length * u.inner;
+  ${apart}
+}`,
+    vectors: `${head}
+const lanes = 1u;
+fn all_max(value: f32, lane: u32) -> f32 { return value; }
+fn all_sum(value: f32, lane: u32) -> f32 { return value; }
+${rowOfInvocation}
+  let lane = 0u;
+  let first = row * u.length;
+  ${vectors}
+}`,
+    "shared vectors": `${head}
+const lanes = ${hardwareLanes}u;
+var<workgroup> shared_values: array<f32, lanes>;
+${joinLanes("all_max", "max(a, b)")}
+${joinLanes("all_sum", "a + b")}
+@compute @workgroup_size(lanes)
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) n: vec3u,
+  @builtin(local_invocation_index) lane: u32,
+) {
+  let row = group.x + (group.y + group.z * n.y) * n.x;
+  if (row >= u.rows) { return; }
+  let first = row * u.length;
+  ${vectors}
+}`,
+  }[walk];
+  return { name: `${name} ${walk}`, code, bindings: [...reads.map(() => "read" as const), "write"] };
+}
+
 function emitRows(
   lowering: Lowering,
-  shader: Shader,
+  formula: Formula,
   bindings: readonly BufferValue[],
   shape: Shape,
   dim: number,
 ): void {
   const { rows, length, inner } = rowsOf(shape, dim);
+  const inVectors = inner === 1 && length % 4 === 0;
+  const walk = inVectors ? (lowering.isSoftware ? "vectors" : "shared vectors") : "apart";
   lowering.dispatch({
-    shader,
+    shader: shaderOf(formula, walk),
     bindings,
-    uniforms: [rows, length, inner],
-    grid: spread(Math.ceil(rows / 64)),
+    uniforms: [rows, inVectors ? length / 4 : length, inner],
+    grid: spread(walk === "shared vectors" ? rows : Math.ceil(rows / 64)),
     work: rows * length * 20,
   });
 }
 
-function forwardRow(shader: Shader, backward: Operator<DimAttributes>["backward"]): Operator<DimAttributes> {
+function forwardRow(formula: Formula, backward: Operator<DimAttributes>["backward"]): Operator<DimAttributes> {
   return {
-    name: shader.name,
+    name: formula.name,
     infer: ([input]) => input!,
     lower(lowering, { inputs: [input], attributes: { dim }, shape }) {
       const out = lowering.result();
-      emitRows(lowering, shader, [lowering.dense(input!), out], shape, dim);
+      emitRows(lowering, formula, [lowering.dense(input!), out], shape, dim);
       return out;
     },
     ...(backward && { backward }),
   };
 }
 
-function gradientRow(shader: Shader, backward: Operator<DimAttributes>["backward"]): Operator<DimAttributes> {
+function gradientRow(formula: Formula, backward: Operator<DimAttributes>["backward"]): Operator<DimAttributes> {
   return {
-    name: shader.name,
+    name: formula.name,
     infer: ([gradient]) => gradient!,
     lower(lowering, { inputs: [gradient, result], attributes: { dim }, shape }) {
       const out = lowering.result();
-      emitRows(lowering, shader, [lowering.dense(gradient!), lowering.dense(result!), out], shape, dim);
+      emitRows(lowering, formula, [lowering.dense(gradient!), lowering.dense(result!), out], shape, dim);
       return out;
     },
     ...(backward && { backward }),
   };
 }
 
-const softmaxRow = forwardRow(softmaxShader, ({ gradient, output, attributes }) => [
+const softmaxRow = forwardRow(softmaxFormula, ({ gradient, output, attributes }) => [
   apply(softmaxGradientRow, [gradient, output], attributes),
 ]);
-const logSoftmaxRow = forwardRow(logSoftmaxShader, ({ gradient, output, attributes }) => [
+const logSoftmaxRow = forwardRow(logSoftmaxFormula, ({ gradient, output, attributes }) => [
   apply(logSoftmaxGradientRow, [gradient, output], attributes),
 ]);
 /** Inputs: the gradient g and the result y. (g - sum(g y)) y, whose matrix over g is symmetric. */
 const softmaxGradientRow = gradientRow(
-  softmaxGradientShader,
+  softmaxGradientFormula,
   ({ gradient, inputs: [g, y], attributes: { dim }, needs }) => {
     const total = (a: Tensor) => sum(mul(a, y!), dim, true);
     return [
@@ -118,7 +222,7 @@ const softmaxGradientRow = gradientRow(
 );
 /** Inputs: the gradient g and the result y. g - exp(y) sum(g). */
 const logSoftmaxGradientRow = gradientRow(
-  logSoftmaxGradientShader,
+  logSoftmaxGradientFormula,
   ({ gradient, inputs: [g, y], attributes: { dim }, needs }) => {
     const weighted = mul(gradient, exp(y!));
     return [
