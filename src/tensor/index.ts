@@ -1,5 +1,6 @@
 import "./methods";
 
+export { arrivingTensor } from "./arrivingTensor";
 export { backward, type GradOptions, grad, registerPostAccumulateGradHook } from "./autograd";
 export type { DType, TypedArray } from "./dtype";
 export { FlatParameters, type ParameterEntry, type ParameterLayout } from "./flatParameters";

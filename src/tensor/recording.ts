@@ -110,6 +110,11 @@ export class Recording {
     return hash.value;
   }
 
+  /** What must have come before it can run; null for nothing. */
+  get arrivals(): Promise<unknown> | null {
+    return arrivalsOf(this.leaves.values());
+  }
+
   /** Lets whoever uses what the recording would have computed or changed see why it did not. */
   fail(reason: Error): void {
     this.failure = reason;
@@ -128,6 +133,13 @@ export class Recording {
     this.memories.set(memory, this.memories.size);
     memory.pins += 1;
   }
+}
+
+/** Resolves when what storages wait for has come; null where they wait for nothing. */
+export function arrivalsOf(storages: Iterable<Storage>): Promise<unknown> | null {
+  let pending: Promise<unknown>[] | null = null;
+  for (const { memory } of storages) if (memory.arrival) pending = [...(pending ?? []), memory.arrival];
+  return pending && Promise.all(pending);
 }
 
 /** A result of one element, in its recording's order of them. */

@@ -6,7 +6,7 @@ import { explainPlan } from "./explain";
 import { forgetTables } from "./operators/sparseMap";
 import type { Milestone, Plan } from "./plan";
 import { planRecording } from "./planner";
-import { type Recording, type ScalarResult, scalarOffset, scalarSlots } from "./recording";
+import { arrivalsOf, type Recording, type ScalarResult, scalarOffset, scalarSlots } from "./recording";
 import { describeShape, OperatorError } from "./shape";
 import { type Memory, newStorage, Storage } from "./storage";
 import type { Tensor } from "./tensor";
@@ -159,7 +159,9 @@ function execute<T>(
     throw reason;
   };
   try {
-    const running = on.run(recording, milestones);
+    const { arrivals } = recording;
+    const run = () => on.run(recording, milestones);
+    const running = arrivals ? arrivals.then(run) : run();
     return running ? running.then(finish).catch(fail) : finish();
   } catch (reason) {
     return fail(reason);
@@ -259,7 +261,14 @@ class ReadBatch {
       const recording = takeRecording();
       const start = (on: Runtime) =>
         this.wanted.map(({ from, bytes }) => on.device.readback.start(sliceOf(from, on), bytes));
-      resolve(enqueue((on) => execute(on, recording, () => start(on))));
+      const storages = this.wanted.flatMap(({ from }) => (from instanceof Storage ? from : []));
+      resolve(
+        enqueue((on) => {
+          const run = () => execute(on, recording, () => start(on));
+          const arrivals = arrivalsOf(storages);
+          return arrivals ? arrivals.then(run) : run();
+        }),
+      );
     };
     setBeforeRecording(settleReads);
     queueMicrotask(() => {

@@ -14,6 +14,8 @@ export class Memory {
   pins = 0;
   /** Why it doesn't hold what was recorded for it. */
   failure: Error | null = null;
+  /** Resolves when values that come from elsewhere are in it; what uses it waits until then. */
+  arrival: Promise<void> | null = null;
 
   /** @param length elements. */
   constructor(
