@@ -40,12 +40,12 @@ const loss = (
 const outputs = (a: ReferenceCall, { output, indices }: torch.PoolWithIndices) =>
   a.boolean("return_indices", false) ? [output, indices] : output;
 
-/** The factors by which PyTorch's draws changed the attention weights: where a weight is 0, it was dropped or masked. */
-const dropoutFactors = (a: ReferenceCall): torch.Tensor | null => {
+/** Dropout with PyTorch's own draws: where one of its weights is 0, it was dropped or masked. */
+const dropoutOf = (a: ReferenceCall) => {
   const p = a.number("dropout_p", 0);
   if (p === 0) return null;
-  const weights = toTensor(a.expectedOutput(1));
-  return torch.where(torch.ne(weights, 0), 1 / (1 - p), 0);
+  const factors = torch.where(torch.ne(toTensor(a.expectedOutput(1)), 0), 1 / (1 - p), 0);
+  return (weights: torch.Tensor) => torch.mul(weights, factors);
 };
 
 /** Rows for what PyTorch has in `torch.nn.functional`. */
@@ -116,7 +116,7 @@ export const functionalTable: Readonly<Record<string, OperatorRow>> = {
       const { output, weights } = torch.attentionWithWeights(a.tensor("query"), a.tensor("key"), a.tensor("value"), {
         attnMask: a.optionalTensor("attn_mask"),
         isCausal: a.boolean("is_causal", false),
-        dropoutFactors: dropoutFactors(a),
+        dropout: dropoutOf(a),
       });
       return [output, weights];
     }),

@@ -67,7 +67,7 @@ const models = {
 };
 
 /** The run's optimizer as a specification. Options that change nothing in the formula (fused and the like) are left out. */
-function specOf({ optimizer, options }: TrainingRun): optim.OptimizerSpec {
+function specOf({ optimizer, options }: Pick<TrainingRun, "optimizer" | "options">): optim.OptimizerSpec {
   const number = (name: string) => Number(options[name]);
   const common = {
     learningRate: number("lr"),
@@ -83,11 +83,35 @@ function specOf({ optimizer, options }: TrainingRun): optim.OptimizerSpec {
         dampening: number("dampening"),
         nesterov: options.nesterov === true,
       });
+    case "adagrad":
+      return optim.adagrad({
+        ...common,
+        epsilon: number("eps"),
+        learningRateDecay: number("lr_decay"),
+        initialAccumulatorValue: number("initial_accumulator_value"),
+      });
+    case "adadelta":
+      return optim.adadelta({ ...common, epsilon: number("eps"), rho: number("rho") });
+    case "rmsprop":
+      return optim.rmsprop({
+        ...common,
+        epsilon: number("eps"),
+        alpha: number("alpha"),
+        momentum: number("momentum"),
+        centered: options.centered === true,
+      });
+    case "nadam":
+    case "radam":
+    case "adamax":
     case "adam":
     case "adamw": {
       const [beta1, beta2] = Array.isArray(options.betas) ? options.betas.map(Number) : [];
       if (beta1 === undefined || beta2 === undefined) throw new Error("The run has no betas.");
-      const spec = { ...common, beta1, beta2, epsilon: number("eps"), amsgrad: options.amsgrad === true };
+      const moments = { ...common, beta1, beta2, epsilon: number("eps") };
+      if (optimizer === "nadam") return optim.nadam({ ...moments, momentumDecay: number("momentum_decay") });
+      if (optimizer === "radam") return optim.radam(moments);
+      if (optimizer === "adamax") return optim.adamax(moments);
+      const spec = { ...moments, amsgrad: options.amsgrad === true };
       return optimizer === "adam" ? optim.adam(spec) : optim.adamw(spec);
     }
     default:
@@ -217,4 +241,89 @@ test("cnn-adam is followed, with batch norm's running moments", async () => {
   // Batch norm takes away what the bias before it adds: that bias's gradient is rounding noise, which Adam blows up to
   // whole steps, and which the running mean then contains.
   await expectFinal(model, of.initial, "cnn-adam.final.safetensors", 1e-3, ["0.bias", "1.running_mean"]);
+});
+
+test("mlp-adagrad is followed", async () => {
+  const of = await run("mlp-adagrad");
+  await follow(of, 1e-3, flat(specOf(of)));
+});
+
+test("mlp-rmsprop is followed", async () => {
+  const of = await run("mlp-rmsprop");
+  await follow(of, 1e-3, flat(specOf(of)));
+});
+
+class Block extends nn.Module {
+  readonly ln_1 = new nn.LayerNorm(64);
+  readonly attn = new nn.Linear(64, 192);
+  readonly proj = new nn.Linear(64, 64);
+  readonly ln_2 = new nn.LayerNorm(64);
+  readonly fc = new nn.Linear(64, 256);
+  readonly out = new nn.Linear(256, 64);
+
+  forward(input: torch.Tensor): torch.Tensor {
+    const [batch = 0, places = 0, width = 0] = input.shape;
+    const heads = torch.reshape(this.attn.forward(this.ln_1.forward(input)), [batch, places, 3, 4, width / 4]);
+    const [q, k, v] = [0, 1, 2].map((part) => heads.select(2, part).transpose(1, 2));
+    const attended = torch.scaledDotProductAttention(q!, k!, v!, { isCausal: true });
+    const joined = torch.reshape(attended.transpose(1, 2), [batch, places, width]);
+    const middle = input.add(this.proj.forward(joined));
+    return middle.add(this.out.forward(this.fc.forward(this.ln_2.forward(middle)).gelu()));
+  }
+}
+
+/** The output layer is tied to the table of tokens. */
+class Gpt extends nn.Module {
+  readonly wte: nn.Embedding;
+  readonly wpe = new nn.Embedding(64, 64);
+  readonly blocks = new nn.ModuleList([new Block(), new Block()]);
+  readonly lnF = new nn.LayerNorm(64);
+
+  constructor(vocabulary: number) {
+    super();
+    this.wte = new nn.Embedding(vocabulary, 64);
+  }
+
+  forward(tokens: torch.Tensor): torch.Tensor {
+    const places = this.wpe.forward(torch.arange(tokens.size(1)));
+    const hidden = this.blocks.items.reduce(
+      (value, block) => block.forward(value),
+      this.wte.forward(tokens).add(places),
+    );
+    return torch.linear(this.lnF.forward(hidden), this.wte.weight);
+  }
+}
+
+interface GptRun extends Omit<TrainingRun, "model" | "batches"> {
+  readonly tokens: string;
+  readonly vocab: number;
+  readonly gradientNorms: readonly number[];
+}
+
+test("gpt-adamw is followed, with clipped gradients and tied weights", async () => {
+  const of: GptRun = await (await reference("training/gpt-adamw.json")).json();
+  const model = new Gpt(of.vocab);
+  model.loadStateDict(await weights(of.initial));
+  const flatParameters = new torch.FlatParameters(model.namedParameters());
+  const optimizer = new optim.FlatOptimizer(specOf(of), flatParameters);
+  const tokens = (await weights(of.tokens)).get("tokens");
+  if (!tokens) throw new Error("The run has no tokens.");
+  expect(of.losses.length).toBe(40);
+  const input = torch.tensor(new Int32Array(8 * 64), { shape: [8, 64] });
+  const target = torch.tensor(new Int32Array(8 * 64));
+  for (const [step, expected] of of.losses.entries()) {
+    const at = (row: number, place: number) => Number(tokens.data[(step * 8 + row) * 65 + place]);
+    input.write(Int32Array.from({ length: 512 }, (_, i) => at(Math.floor(i / 64), i % 64)));
+    target.write(Int32Array.from({ length: 512 }, (_, i) => at(Math.floor(i / 64), (i % 64) + 1)));
+    flatParameters.zeroGradients();
+    const loss = torch.crossEntropy(torch.reshape(model.forward(input), [512, of.vocab]), target);
+    loss.backward();
+    const norm = optim.clipGradNorm_(flatParameters, 1);
+    optimizer.step(of.learningRates[step]!);
+    const [actual, length] = await Promise.all([loss.item(), norm.item()]);
+    const what = `step ${step}: loss ${actual}, PyTorch's ${expected}`;
+    expect(Math.abs(actual / expected - 1), what).toBeLessThan(1e-3);
+    expect(Math.abs(length / of.gradientNorms[step]! - 1), `step ${step}: the gradients' norm`).toBeLessThan(1e-2);
+  }
+  await expectFinal(model, of.initial, "gpt-adamw.final.safetensors", 1e-2);
 });

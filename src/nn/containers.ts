@@ -1,5 +1,5 @@
 import type { Tensor } from "../tensor/index";
-import { Module } from "./module";
+import { Module, parameter } from "./module";
 
 /** A list of modules that are part of a model; their names are their indices. */
 export class ModuleList extends Module {
@@ -34,5 +34,48 @@ export class Sequential extends Module {
 
   forward(input: Tensor): Tensor {
     return this.layers.reduce((value, layer) => layer.forward(value), input);
+  }
+}
+
+/** Modules by name that are part of a model. */
+export class ModuleDict extends Module {
+  readonly items: ReadonlyMap<string, Module>;
+
+  constructor(items: Iterable<readonly [string, Module]> | Readonly<Record<string, Module>>) {
+    super();
+    this.items = new Map(Symbol.iterator in items ? items : Object.entries(items));
+  }
+
+  /** @throws Error naming the modules that there are. */
+  get(name: string): Module {
+    const item = this.items.get(name);
+    if (!item) throw new Error(`The ModuleDict has no ${name}; it has ${[...this.items.keys()].join(", ")}.`);
+    return item;
+  }
+
+  override namedChildren(): [string, Module][] {
+    return [...this.items];
+  }
+
+  forward(): Tensor {
+    throw new Error("A ModuleDict only holds modules; call forward on its items.");
+  }
+}
+
+/** Parameters that are part of a model; their names are their indices. */
+export class ParameterList extends Module {
+  readonly items: readonly Tensor[];
+
+  constructor(items: Iterable<Tensor>) {
+    super();
+    this.items = [...items].map(parameter);
+  }
+
+  protected override ownTensors(): [string, Tensor][] {
+    return this.items.map((item, index) => [String(index), item]);
+  }
+
+  forward(): Tensor {
+    throw new Error("A ParameterList only holds parameters.");
   }
 }

@@ -1,4 +1,5 @@
 /** The operations that PyTorch has in torch.nn.functional. */
+export * from "../tensor/functional";
 export {
   avgPool2d,
   batchNorm,
@@ -17,3 +18,4 @@ export {
   softmax,
   tanh,
 } from "../tensor/index";
+export { alphaDropout, dropout, featureAlphaDropout, featureDropout } from "./dropout";

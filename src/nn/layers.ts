@@ -1,18 +1,4 @@
-import {
-  type AvgPool2dOptions,
-  avgPool2d,
-  conv2d,
-  flatten,
-  gelu,
-  linear,
-  type MaxPool2dOptions,
-  maxPool2d,
-  relu,
-  sigmoid,
-  type Tensor,
-  tanh,
-  tensor,
-} from "../tensor/index";
+import { bilinear, flatten, linear, reshape, type Tensor, tensor } from "../tensor/index";
 import { kaimingUniform_, uniform_ } from "./init";
 import { Module, parameter } from "./module";
 
@@ -43,73 +29,22 @@ export class Linear extends Module {
   }
 }
 
-export interface Conv2dLayerOptions extends LinearOptions {
-  /** Default: 1. */
-  readonly stride?: number | readonly [number, number];
-  /** Zeros around the input, or "same", or "valid" for none. Default: 0. */
-  readonly padding?: number | readonly [number, number] | "same" | "valid";
-  /** Default: 1. */
-  readonly dilation?: number | readonly [number, number];
-  /** Default: 1. */
-  readonly groups?: number;
-}
-
-/** [N, inChannels, H, W] to [N, outChannels, H', W']. */
-export class Conv2d extends Module {
-  /** [outChannels, inChannels / groups, kH, kW] */
+/** x1^T W x2 + b for each output: [..., in1Features] and [..., in2Features] to [..., outFeatures]. */
+export class Bilinear extends Module {
+  /** [outFeatures, in1Features, in2Features] */
   readonly weight: Tensor;
-  /** [outChannels] */
+  /** [outFeatures] */
   readonly bias: Tensor | null;
 
-  constructor(
-    inChannels: number,
-    outChannels: number,
-    kernelSize: number | readonly [number, number],
-    readonly options: Conv2dLayerOptions = {},
-  ) {
+  constructor(in1Features: number, in2Features: number, outFeatures: number, { bias = true }: LinearOptions = {}) {
     super();
-    const { bias = true, groups = 1 } = options;
-    const [height, width] = typeof kernelSize === "number" ? [kernelSize, kernelSize] : kernelSize;
-    const perGroup = inChannels / groups;
-    if (!Number.isInteger(perGroup) || !Number.isInteger(outChannels / groups))
-      throw new Error(
-        `Conv2d has ${inChannels} input and ${outChannels} output channels in ${groups} groups; expected multiples of the groups.`,
-      );
-    this.weight = kaimingUniform_(emptyParameter(outChannels, perGroup, height, width), { a: Math.sqrt(5) });
-    const bound = 1 / Math.sqrt(perGroup * height * width);
-    this.bias = bias ? uniform_(emptyParameter(outChannels), -bound, bound) : null;
+    const bound = 1 / Math.sqrt(in1Features);
+    this.weight = uniform_(emptyParameter(outFeatures, in1Features, in2Features), -bound, bound);
+    this.bias = bias ? uniform_(emptyParameter(outFeatures), -bound, bound) : null;
   }
 
-  forward(input: Tensor): Tensor {
-    return conv2d(input, this.weight, this.bias, this.options);
-  }
-}
-
-export class ReLU extends Module {
-  forward(input: Tensor): Tensor {
-    return relu(input);
-  }
-}
-
-export class Sigmoid extends Module {
-  forward(input: Tensor): Tensor {
-    return sigmoid(input);
-  }
-}
-
-export class Tanh extends Module {
-  forward(input: Tensor): Tensor {
-    return tanh(input);
-  }
-}
-
-export class GELU extends Module {
-  constructor(readonly approximate: "none" | "tanh" = "none") {
-    super();
-  }
-
-  forward(input: Tensor): Tensor {
-    return gelu(input, this.approximate);
+  forward(input1: Tensor, input2: Tensor): Tensor {
+    return bilinear(input1, input2, this.weight, this.bias);
   }
 }
 
@@ -133,28 +68,17 @@ export class Flatten extends Module {
   }
 }
 
-export class MaxPool2d extends Module {
+/** Splits a dimension into several. */
+export class Unflatten extends Module {
   constructor(
-    readonly kernelSize: number | readonly [number, number],
-    readonly options: MaxPool2dOptions = {},
+    readonly dim: number,
+    readonly sizes: readonly number[],
   ) {
     super();
   }
 
   forward(input: Tensor): Tensor {
-    return maxPool2d(input, this.kernelSize, this.options);
-  }
-}
-
-export class AvgPool2d extends Module {
-  constructor(
-    readonly kernelSize: number | readonly [number, number],
-    readonly options: AvgPool2dOptions = {},
-  ) {
-    super();
-  }
-
-  forward(input: Tensor): Tensor {
-    return avgPool2d(input, this.kernelSize, this.options);
+    const dim = this.dim < 0 ? this.dim + input.ndim : this.dim;
+    return reshape(input, input.shape.toSpliced(dim, 1, ...this.sizes));
   }
 }

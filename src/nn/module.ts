@@ -148,13 +148,68 @@ export abstract class Module {
     zeroGradients(this.parameters());
   }
 
-  #namedTensors(): [string, Tensor][] {
-    return this.namedModules().flatMap(([prefix, module]) =>
-      Object.entries(module).flatMap(([property, value]): [string, Tensor][] =>
-        value instanceof Tensor ? [[joined(prefix, stateName(property)), value]] : [],
-      ),
+  /**
+   * Calls `hook` before each `forward`, with the inputs; what it returns, if anything, takes their place.
+   * @returns what takes the hook away.
+   */
+  registerForwardPreHook(hook: ForwardPreHook): () => void {
+    return added(hooksOf(this).before, hook);
+  }
+
+  /**
+   * Calls `hook` after each `forward`, with the inputs and the output; what it returns, if anything, takes the output's
+   * place.
+   * @returns what takes the hook away.
+   */
+  registerForwardHook(hook: ForwardHook): () => void {
+    return added(hooksOf(this).after, hook);
+  }
+
+  /** The module's own parameters and buffers by name: its properties, unless a subclass keeps them elsewhere. */
+  protected ownTensors(): [name: string, tensor: Tensor][] {
+    return Object.entries(this).flatMap(([property, value]): [string, Tensor][] =>
+      value instanceof Tensor ? [[stateName(property), value]] : [],
     );
   }
+
+  #namedTensors(): [string, Tensor][] {
+    return this.namedModules().flatMap(([prefix, module]) =>
+      module.ownTensors().map(([name, value]): [string, Tensor] => [joined(prefix, name), value]),
+    );
+  }
+}
+
+export type ForwardPreHook = (module: Module, inputs: Tensor[]) => Tensor[] | undefined;
+export type ForwardHook = (module: Module, inputs: Tensor[], output: Tensor) => Tensor | undefined;
+
+interface Hooks {
+  readonly before: Set<ForwardPreHook>;
+  readonly after: Set<ForwardHook>;
+}
+
+const hooks = new WeakMap<Module, Hooks>();
+
+/** A module's hooks; the first call puts a `forward` that runs them in front of the module's own. */
+function hooksOf(module: Module): Hooks {
+  const known = hooks.get(module);
+  if (known) return known;
+  const made: Hooks = { before: new Set(), after: new Set() };
+  hooks.set(module, made);
+  const forward = module.forward.bind(module);
+  const value = (...given: Tensor[]): Tensor => {
+    let inputs = given;
+    for (const hook of made.before) inputs = hook(module, inputs) ?? inputs;
+    let output = forward(...inputs);
+    for (const hook of made.after) output = hook(module, inputs, output) ?? output;
+    return output;
+  };
+  Object.defineProperty(module, "forward", { value, enumerable: false });
+  return made;
+}
+
+function added<Hook>(to: Set<Hook>, hook: Hook): () => void {
+  to.add(hook);
+  return () => void to.delete(hook);
 }
 
 const joined = (prefix: string, name: string) => (prefix === "" ? name : `${prefix}.${name}`);

@@ -3,10 +3,14 @@ import {
   batchNorm,
   copy_,
   groupNorm,
+  instanceNorm,
+  type LocalResponseNormOptions,
   layerNorm,
+  localResponseNorm,
   noGrad,
   OperatorError,
   reciprocal,
+  rmsNorm,
   type Tensor,
   tensor,
 } from "../tensor/index";
@@ -129,5 +133,103 @@ export class LayerNorm extends Module {
   forward(input: Tensor): Tensor {
     const { weight, bias, options } = this;
     return layerNorm(input, this.normalizedShape, { weight, bias, eps: options.eps ?? 1e-5 });
+  }
+}
+
+export interface InstanceNormLayerOptions extends NormOptions {
+  /** The part of a batch's moments in the new running ones. Default: 0.1. */
+  readonly momentum?: number;
+  /** Whether running moments are kept and used in evaluation. Default: false. */
+  readonly trackRunningStats?: boolean;
+}
+
+/** Instance norm; its subclasses say how many dimensions they take. Without a weight and a bias by default. */
+class InstanceNorm extends Module {
+  readonly weight: Tensor | null;
+  readonly bias: Tensor | null;
+  readonly runningMean: Tensor | null;
+  readonly runningVar: Tensor | null;
+  /** int32 []: how many batches the running moments come from. */
+  readonly numBatchesTracked: Tensor | null;
+
+  constructor(
+    readonly numFeatures: number,
+    readonly options: InstanceNormLayerOptions = {},
+    readonly rank: number,
+  ) {
+    super();
+    const { affine = false, trackRunningStats = false } = options;
+    this.weight = affine ? ones_(emptyParameter(numFeatures)) : null;
+    this.bias = affine ? emptyParameter(numFeatures) : null;
+    this.runningMean = trackRunningStats ? tensor(new Float32Array(numFeatures)) : null;
+    this.runningVar = trackRunningStats ? tensor(new Float32Array(numFeatures).fill(1)) : null;
+    this.numBatchesTracked = trackRunningStats ? tensor(Int32Array.of(0), { shape: [], dtype: "int32" }) : null;
+  }
+
+  forward(input: Tensor): Tensor {
+    if (input.ndim === this.rank - 1) return this.forward(input.unsqueeze(0)).squeeze(0);
+    if (input.ndim !== this.rank)
+      throw new OperatorError(
+        this.constructor.name,
+        `the input has the shape [${input.shape.join(", ")}]; expected ${this.rank} dimensions`,
+      );
+    const { runningMean, runningVar, weight, bias, options } = this;
+    const { eps = 1e-5, momentum = 0.1 } = options;
+    const useInputStats = this.training || !runningMean;
+    return instanceNorm(input, runningMean, runningVar, { weight, bias, eps, momentum, useInputStats });
+  }
+}
+
+/** Instance norm of [N, C, L]. */
+export class InstanceNorm1d extends InstanceNorm {
+  constructor(numFeatures: number, options: InstanceNormLayerOptions = {}) {
+    super(numFeatures, options, 3);
+  }
+}
+
+/** Instance norm of [N, C, H, W]. */
+export class InstanceNorm2d extends InstanceNorm {
+  constructor(numFeatures: number, options: InstanceNormLayerOptions = {}) {
+    super(numFeatures, options, 4);
+  }
+}
+
+export interface RMSNormOptions {
+  /** Added to the mean square. Default: float32's 2^-23. */
+  readonly eps?: number | null;
+  /** Whether there is a weight. Default: true. */
+  readonly elementwiseAffine?: boolean;
+}
+
+/** Divides by the root of the mean square over the last dimensions, whose sizes are `normalizedShape`. */
+export class RMSNorm extends Module {
+  readonly normalizedShape: readonly number[];
+  readonly weight: Tensor | null;
+
+  constructor(
+    normalizedShape: number | readonly number[],
+    readonly options: RMSNormOptions = {},
+  ) {
+    super();
+    this.normalizedShape = typeof normalizedShape === "number" ? [normalizedShape] : normalizedShape;
+    this.weight = (options.elementwiseAffine ?? true) ? ones_(emptyParameter(...this.normalizedShape)) : null;
+  }
+
+  forward(input: Tensor): Tensor {
+    return rmsNorm(input, this.normalizedShape, this.weight, this.options.eps ?? null);
+  }
+}
+
+/** Divides by a power of neighbouring channels' mean square. */
+export class LocalResponseNorm extends Module {
+  constructor(
+    readonly size: number,
+    readonly options: LocalResponseNormOptions = {},
+  ) {
+    super();
+  }
+
+  forward(input: Tensor): Tensor {
+    return localResponseNorm(input, this.size, this.options);
   }
 }

@@ -13,10 +13,8 @@ export interface AttentionOptions {
   readonly isCausal?: boolean;
   /** The factor of the scores. Default: 1 / sqrt(E). */
   readonly scale?: number | null;
-  /**
-   * Factors of the attention weights, [..., L, S], as dropout draws them: 0, or 1 / (1 - p). Default: none.
-   */
-  readonly dropoutFactors?: Tensor | null;
+  /** What becomes of the attention weights, [..., L, S], before they weigh the values: dropout. Default: nothing. */
+  readonly dropout?: ((weights: Tensor) => Tensor) | null;
   /** Whether key and value have fewer heads than the query, each serving several in turn. Default: false. */
   readonly enableGqa?: boolean;
 }
@@ -42,7 +40,7 @@ export function attentionWithWeights(
   value: Tensor,
   options: AttentionOptions = {},
 ): { readonly output: Tensor; readonly weights: Tensor } {
-  const { attnMask = null, isCausal = false, scale = null, dropoutFactors = null, enableGqa = false } = options;
+  const { attnMask = null, isCausal = false, scale = null, dropout = null, enableGqa = false } = options;
   const operator = "scaledDotProductAttention";
   const [width = 0, places = 0] = [query.shape.at(-1), key.shape.at(-2)];
   if (query.ndim < 2 || key.ndim < 2 || value.ndim < 2 || key.shape.at(-1) !== width || value.shape.at(-2) !== places)
@@ -61,7 +59,7 @@ export function attentionWithWeights(
     ? where(causalMask(query.shape.at(-2)!, places), scores, -Infinity)
     : withMask(scores, attnMask);
   const probabilities = softmaxOver(masked, -1);
-  const weights = dropoutFactors ? mul(probabilities, dropoutFactors) : probabilities;
+  const weights = dropout ? dropout(probabilities) : probabilities;
   return { output: matmul(weights, values), weights };
 }
 

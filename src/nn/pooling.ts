@@ -1,0 +1,57 @@
+import {
+  type AdaptiveSize,
+  type AvgPool1dOptions,
+  type AvgPool2dOptions,
+  adaptiveAvgPool1d,
+  adaptiveAvgPool2d,
+  adaptiveMaxPool1d,
+  adaptiveMaxPool2d,
+  avgPool1d,
+  avgPool2d,
+  type MaxPool1dOptions,
+  type MaxPool2dOptions,
+  maxPool1d,
+  maxPool2d,
+  type Tensor,
+} from "../tensor/index";
+import { Module } from "./module";
+
+type Size = number | readonly [number, number];
+
+/** The module of a pool with a window. */
+const windowed = <Kernel extends Size, Options extends object>(
+  of: (input: Tensor, kernelSize: Kernel, options?: Options) => Tensor,
+) =>
+  class extends Module {
+    constructor(
+      readonly kernelSize: Kernel,
+      readonly options?: Options,
+    ) {
+      super();
+    }
+
+    forward(input: Tensor): Tensor {
+      return of(input, this.kernelSize, this.options);
+    }
+  };
+
+/** The module of a pool to a size. */
+const adaptive = <OutputSize extends AdaptiveSize>(of: (input: Tensor, size: OutputSize) => Tensor) =>
+  class extends Module {
+    constructor(readonly outputSize: OutputSize) {
+      super();
+    }
+
+    forward(input: Tensor): Tensor {
+      return of(input, this.outputSize);
+    }
+  };
+
+export class MaxPool1d extends windowed<number, MaxPool1dOptions>(maxPool1d) {}
+export class MaxPool2d extends windowed<Size, MaxPool2dOptions>(maxPool2d) {}
+export class AvgPool1d extends windowed<number, AvgPool1dOptions>(avgPool1d) {}
+export class AvgPool2d extends windowed<Size, AvgPool2dOptions>(avgPool2d) {}
+export class AdaptiveAvgPool1d extends adaptive<number>(adaptiveAvgPool1d) {}
+export class AdaptiveAvgPool2d extends adaptive<AdaptiveSize>(adaptiveAvgPool2d) {}
+export class AdaptiveMaxPool1d extends adaptive<number>(adaptiveMaxPool1d) {}
+export class AdaptiveMaxPool2d extends adaptive<AdaptiveSize>(adaptiveMaxPool2d) {}
