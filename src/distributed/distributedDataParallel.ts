@@ -80,8 +80,11 @@ const firstBucketMb = 1;
  * soon as backward has computed it, while the rest is still being computed.
  */
 export class DistributedDataParallel<M extends Module = Module> extends Module {
-  readonly #flat: FlatParameters;
-  readonly #buckets: readonly Bucket[];
+  /** Trainable parameters and their gradients, the last parameter first. */
+  readonly flat: FlatParameters;
+  #group: ProcessGroup;
+  readonly #bucketCapMb: number;
+  #buckets: readonly Bucket[];
   /** Trainable parameters in the layout's order, with the places of their gradients. */
   readonly #parameters: readonly { readonly name: string; readonly parameter: Tensor; readonly view: Tensor }[];
   readonly #buffers: readonly { readonly tensor: Tensor; readonly values: Float32Array<ArrayBuffer> }[];
@@ -95,7 +98,7 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
 
   private constructor(
     readonly module: M,
-    readonly group: ProcessGroup,
+    group: ProcessGroup,
     { bucketCapMb = 25, broadcastBuffers = true, findUnusedParameters = false }: DistributedDataParallelOptions,
   ) {
     super();
@@ -107,7 +110,7 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
         "DistributedDataParallel: the module has no parameter that requires a gradient, so there is nothing to average.",
       );
     named.reverse();
-    this.#flat = new FlatParameters(named);
+    this.flat = new FlatParameters(named);
     this.#parameters = named.map(([name, parameter]) => {
       const view = parameter.grad;
       if (view === null) throw new Error(`DistributedDataParallel: ${name} has no place for its gradient.`);
@@ -115,11 +118,9 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
       registerPostAccumulateGradHook(parameter, () => this.#used.add(parameter));
       return { name, parameter, view };
     });
-    this.#buckets = bucketRanges(this.#flat.layout, bucketCapMb, firstBucketMb).map((range) => ({
-      ...range,
-      range: this.#flat.gradientRange(range.from, range.to),
-      gradients: new Float32Array(range.to - range.from),
-    }));
+    this.#group = group;
+    this.#bucketCapMb = bucketCapMb;
+    this.#buckets = this.#makeBuckets();
     this.#buffers = broadcastBuffers
       ? module
           .buffers()
@@ -146,6 +147,17 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
 
   forward(...inputs: Tensor[]): Tensor {
     return this.module.forward(...inputs);
+  }
+
+  get group(): ProcessGroup {
+    return this.#group;
+  }
+
+  /** Goes on in another group, such as that of the ranks that are left after a loss, all of which have the same weights. */
+  moveTo(group: ProcessGroup): void {
+    this.#group = group;
+    // What hooks keep for the buckets belongs to the former ranks.
+    this.#buckets = this.#makeBuckets();
   }
 
   /** The sizes of the buckets in elements, padding included, in the order in which they are reduced. */
@@ -232,10 +244,18 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
   async broadcastState(source: number): Promise<void> {
     const { group, module } = this;
     if (group.worldSize === 1) return;
-    await group.broadcast(this.#flat.weights, source).wait();
+    await group.broadcast(this.flat.weights, source).wait();
     const packed = new Set(this.#parameters.map(({ parameter }) => parameter));
     for (const tensor of new Set(module.stateDict().values()))
       if (!packed.has(tensor) && tensor.numel > 0) await group.broadcast(tensor, source).wait();
+  }
+
+  #makeBuckets(): readonly Bucket[] {
+    return bucketRanges(this.flat.layout, this.#bucketCapMb, firstBucketMb).map((range) => ({
+      ...range,
+      range: this.flat.gradientRange(range.from, range.to),
+      gradients: new Float32Array(range.to - range.from),
+    }));
   }
 
   #startHeader(samples: number | undefined): Promise<StepHeader> {

@@ -35,3 +35,9 @@ export type { Schedule } from "./schedule";
 export type { Store } from "./store";
 export type { Values } from "./values";
 export { CollectiveError, type Work } from "./work";
+export {
+  ZeroRedundancyOptimizer,
+  type ZeroRedundancyOptions,
+  type ZeroRedundancyStepOptions,
+} from "./zeroRedundancyOptimizer";
+export type { WholeOptimizerState } from "./zeroRedundancyOptimizerShards";
