@@ -1,4 +1,5 @@
 import { Command, CommanderError } from "commander";
+import { unknownNames } from "../distributed/environmentTable";
 import { ServerError } from "../server/errors";
 import { packageVersion } from "../server/packageRoot";
 import { runCommand } from "./run";
@@ -50,6 +51,8 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
   process.exit();
 });
+
+for (const sentence of unknownNames(Object.keys(process.env))) console.error(sentence);
 
 try {
   if (process.argv.length <= 2) program.outputHelp();

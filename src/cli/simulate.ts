@@ -72,7 +72,7 @@ async function printScaling({ peers, bandwidth, latency, modelMb, chunkKb }: Sim
   console.log(
     `Simulated: one all-reduce of ${modelMb} MB in a ring, ${bandwidth} MB/s up and down per member, ${latency} ms a hop, chunks of ${chunkKb} KiB.\n`,
   );
-  console.log(columns.map((name) => name.padStart(name.length + 2)).join(""));
+  console.log(columns.map((name) => name.padStart(widthOf(name))).join(""));
   for (const count of peers) {
     const result = await simulateScaling({
       peers: count,
@@ -90,13 +90,15 @@ async function printScaling({ peers, bandwidth, latency, modelMb, chunkKb }: Sim
       (result.boundBytes / 1e6).toFixed(3),
       String(result.frames),
     ];
-    console.log(cells.map((cell, index) => cell.padStart(columns[index]!.length + 2)).join(""));
+    console.log(cells.map((cell, index) => cell.padStart(widthOf(columns[index]!))).join(""));
   }
   console.log(
     "\nThe bound is 2 (N - 1) / N of the model at full bandwidth. A ring stays near it while a segment, 1/N of the model,\n" +
       "takes longer on the line than a hop's latency; beyond that each of its 2 (N - 1) hops costs the latency.",
   );
 }
+
+const widthOf = (name: string) => Math.max(name.length + 2, 11);
 
 const seconds = (milliseconds: number) =>
   milliseconds < 1000 ? `${milliseconds.toFixed(0)} ms` : `${(milliseconds / 1000).toFixed(2)} s`;

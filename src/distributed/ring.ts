@@ -37,6 +37,7 @@ export class Ring {
   readonly worldSize: number;
   readonly epoch: number;
   readonly #members: readonly MemberId[];
+  readonly #ranks: ReadonlyMap<MemberId, number>;
   readonly #place: Place;
   readonly #chunkBytes: number;
   readonly #exchange: Exchange;
@@ -52,6 +53,7 @@ export class Ring {
     this.worldSize = worldSize;
     this.epoch = epoch;
     this.#members = members;
+    this.#ranks = new Map(members.map((member, index) => [member, index]));
     this.#place = { rank, worldSize };
     this.#chunkBytes = options.chunkBytes ?? defaultChunkBytes;
     this.#sum = reductionOf("sum", elementTypes.float32, worldSize);
@@ -104,7 +106,7 @@ export class Ring {
 
   /** Takes in a frame of kind "chunk". Whatever is wrong with it fails the operation it names, or the ring when it names none. */
   receive(from: MemberId, frame: Frame): void {
-    const rank = this.#members.indexOf(from);
+    const rank = this.#ranks.get(from) ?? -1;
     const left = (this.rank + this.worldSize - 1) % this.worldSize;
     if (frame.epoch === this.epoch && (this.worldSize === 1 || rank !== left)) {
       const expected =

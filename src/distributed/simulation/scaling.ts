@@ -11,7 +11,7 @@ export interface ScalingOptions {
   readonly bytesPerSecond: number;
   /** One way, in milliseconds. */
   readonly latencyMilliseconds: number;
-  /** What is reduced in a step: the gradients of the model. */
+  /** What is reduced in a step: the gradients of the model. Rounded up to equal segments. */
   readonly modelBytes: number;
   readonly chunkBytes?: number;
 }
@@ -51,7 +51,8 @@ export async function simulateScaling(options: ScalingOptions): Promise<ScalingR
   });
   const members = Array.from({ length: peers }, (_, index) => memberId(index.toString(16).padStart(32, "0")));
   const networks = members.map((member) => hub.join(member));
-  const gradients = new Float32Array(Math.ceil(modelBytes / 4));
+  // With equal segments all members do the same at the same moments.
+  const gradients = new Float32Array(Math.ceil(modelBytes / 4 / peers) * peers);
   const rings = networks.map((network, rank) => {
     const right = members[(rank + 1) % peers]!;
     const link = peers > 1 ? hub.connect(network.self, right) : null;
