@@ -233,18 +233,18 @@ ${[...this.functions].join("\n")}`;
     this.helpers(producer.helpers);
     this.words.push(...producer.uniforms);
     for (const [i, { name, type, value }] of producer.inputs.entries()) {
-      const element = `${type.replace(/^vec4<(.*)>$/, "$1")}`;
-      if (i === 0 && prologue) {
-        const lines = this.chain(prologue.members, "one", "p");
-        this.functions.add(`fn load_${name}(i: u32) -> ${element} {
-${lines.join("\n")}
+      const { loadsFirst } = producer;
+      if (i === 0 && prologue && loadsFirst) {
+        const lines = this.chain(prologue.members, loadsFirst, "p");
+        const head = loadsFirst === "one" ? "(i: u32)" : "(quad: u32)";
+        this.functions.add(`fn load_${name}${head} -> ${type} {
+${loadsFirst === "quad" ? "  let i = quad * 4u;\n" : ""}${lines.join("\n")}
   return ${this.names.get(prologue.result)!};
 }`);
         continue;
       }
       this.bind(name, type, value, "read");
-      if (producer.loadsFirst && i === 0)
-        this.functions.add(`fn load_${name}(i: u32) -> ${element} { return ${name}[i]; }`);
+      if (loadsFirst && i === 0) this.functions.add(`fn load_${name}(i: u32) -> ${type} { return ${name}[i]; }`);
     }
   }
 

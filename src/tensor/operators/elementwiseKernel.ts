@@ -96,7 +96,7 @@ export function broadcastStrides(value: BufferValue, shape: Shape): number[] {
   return shape.map((_, d) => (d < lead || value.shape[d - lead] === 1 ? 0 : value.strides[d - lead]!));
 }
 
-interface StridedViews {
+export interface StridedViews {
   /** Innermost dimension first. */
   readonly shape: number[];
   /** By value, innermost first. */

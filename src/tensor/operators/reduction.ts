@@ -5,7 +5,8 @@ import { describeShape, normalizeDim, normalizeDims, OperatorError, type Shape, 
 import type { Tensor } from "../tensor";
 import { arange } from "./creation";
 import { add, div, eq, exp, isnan, log, logicalOr, mul, sub, to, where } from "./elementwise";
-import { collapse } from "./elementwiseKernel";
+import { collapse, type StridedViews } from "./elementwiseKernel";
+import { lowerIndexReduction } from "./indexReduction";
 import { isNan } from "./mathShader";
 import {
   type BufferValue,
@@ -14,6 +15,7 @@ import {
   type Operator,
   type Producer,
   type ScalarReference,
+  type TensorType,
 } from "./table";
 import { expand, reshape } from "./views";
 
@@ -45,21 +47,16 @@ const sumOf: Combination = {
   needsElements: false,
   result: null,
 };
-const extreme = (name: string, operator: string, index: boolean): Combination => ({
+const extreme = (name: string, operator: string): Combination => ({
   name,
-  start: `var best = 0u; var total = load_a(base + outer_at(outer_lane) + inner_lane * u.inner_stride);`,
-  combine: `if (x ${operator} total || (is_nan(f32(x)) && !is_nan(f32(total)))) {
-        total = x;
-        best = o * u.inner_length + j;
-      }`,
-  finish: index ? "i32(best)" : "total",
+  start: `var total = load_a(base + outer_at(outer_lane) + inner_lane * u.inner_stride);`,
+  combine: `if (x ${operator} total || (is_nan(f32(x)) && !is_nan(f32(total)))) { total = x; }`,
+  finish: "total",
   needsElements: true,
-  result: index ? "int32" : null,
+  result: null,
 });
-const largest = extreme("amax", ">", false);
-const smallest = extreme("amin", "<", false);
-const indexOfLargest = extreme("argmax", ">", true);
-const indexOfSmallest = extreme("argmin", "<", true);
+const largest = extreme("amax", ">");
+const smallest = extreme("amin", "<");
 
 const fields = /* wgsl */ `
   kept_shape: array<vec4u, 2>,
@@ -128,6 +125,99 @@ fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) n: ve
 }`;
 }
 
+const quadFields = "quads: u32, rows: u32, lanes: u32, results: u32, offset: u32, divisor: f32,";
+
+/** Vectors that an invocation adds up before it adds them to the rest: what keeps long sums accurate. */
+const vectorRun = 8;
+
+/** Each row of `quads` vectors has `lanes` results, each of every `lanes`-th vector. */
+const rowSumCode = (type: string, finish: string) => /* wgsl */ `
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) n: vec3u) {
+  let i = id.x + (id.y + id.z * n.y) * n.x * 64u;
+  if (i >= u.results) { return; }
+  let lanes = u.lanes;
+  let first = u.offset + (i / lanes) * u.quads;
+  let end = first + u.quads;
+  let run = lanes * ${vectorRun}u;
+  var total = vec4<${type}>();
+  for (var at = first + i % lanes; at < end; at += run) {
+    var part = vec4<${type}>();
+    let part_end = min(at + run, end);
+    for (var q = at; q < part_end; q += lanes) { part += load_a(q); }
+    total += part;
+  }
+  store(i, ((total.x + total.y) + (total.z + total.w))${finish});
+}`;
+
+/** Each of `quads` columns of vectors has `lanes` results, each of every `lanes`-th of `rows` rows. */
+const columnSumCode = (type: string, finish: string) => /* wgsl */ `
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) n: vec3u) {
+  let i = id.x + (id.y + id.z * n.y) * n.x * 64u;
+  if (i >= u.results) { return; }
+  let quads = u.quads;
+  let rows = u.rows;
+  let step = u.lanes * quads;
+  let run = step * ${vectorRun}u;
+  let end = u.offset + rows * quads;
+  var total = vec4<${type}>();
+  for (var at = u.offset + i; at < end; at += run) {
+    var part = vec4<${type}>();
+    let part_end = min(at + run, end);
+    for (var q = at; q < part_end; q += step) { part += load_a(q); }
+    total += part;
+  }
+  let sum = total${finish};
+  store(4u * i, sum.x);
+  store(4u * i + 1u, sum.y);
+  store(4u * i + 2u, sum.z);
+  store(4u * i + 3u, sum.w);
+}`;
+
+/** Sums by vectors of 4, of whole rows or whole columns; null where the input is neither. */
+function sumOfRows(
+  lowering: Lowering,
+  input: BufferValue,
+  kept: StridedViews,
+  summed: StridedViews,
+  divisor: ScalarReference,
+): BufferValue | null {
+  if (kept.shape.length > 1 || summed.shape.length !== 1) return null;
+  const [positions = 1] = kept.shape;
+  const [keptStride = 0] = kept.strides[0]!;
+  const length = summed.shape[0]!;
+  const stride = summed.strides[0]![0]!;
+  const isRows = stride === 1 && length % 4 === 0 && (positions === 1 || keptStride === length);
+  const isColumns = keptStride === 1 && positions % 4 === 0 && stride === positions;
+  if (!isRows && !isColumns) return null;
+  const type = wgslType[input.dtype];
+  // A long row is summed as several, so that neighbours in time are neighbours in memory.
+  let pieces = 1;
+  while (isRows && length / pieces > 64 * runLength && (length / pieces) % 8 === 0) pieces *= 2;
+  const lanes = length > 2 * runLength ? Math.ceil(length / pieces / runLength) : 1;
+  const inStages = lanes * pieces > 1;
+  const results = isRows ? positions * pieces * lanes : (positions / 4) * lanes;
+  const finish = input.dtype === "float32" ? " / u.divisor" : "";
+  const producer: Producer = {
+    name: isRows ? "sum" : "sum of columns",
+    fields: quadFields,
+    inputs: [{ name: "a", type: `vec4<${type}>`, value: input }],
+    loadsFirst: "quad",
+    code: isRows ? rowSumCode(type, finish) : columnSumCode(type, finish),
+    uniforms: [
+      ...[isRows ? length / pieces / 4 : positions / 4, length, lanes, results, innerOffset(input) / 4],
+      { scalar: inStages ? { literal: 1 } : divisor, dtype: "float32" },
+    ],
+    grid: spread(Math.ceil(results / 64)),
+    work: positions * length,
+  };
+  if (!inStages) return lowering.produce(producer);
+  const partial = lowering.allocate(isRows ? [positions, pieces * lanes] : [lanes, positions], input.dtype);
+  lowering.produceInto(producer, partial);
+  return reduced(lowering, sumOf, partial, [isRows ? 1 : 0], divisor);
+}
+
 /** Reduces `input` over `dims`; the result's elements are the kept positions in row-major order. */
 function reduced(
   lowering: Lowering,
@@ -142,6 +232,10 @@ function reduced(
   const keptView = collapse(pick(shape, kept), [pick(strides, kept)]);
   const reducedView = collapse(pick(shape, dims), [pick(strides, dims)]);
   const positions = sizeOf(keptView.shape);
+  if (combination === sumOf && innerOffset(input) % 4 === 0 && positions > 0) {
+    const byQuads = sumOfRows(lowering, input, keptView, reducedView, divisor);
+    if (byQuads) return byQuads;
+  }
   const [innerLength = 1, ...outerShape] = reducedView.shape;
   const [innerStride = 0, ...outerStrides] = reducedView.strides[0]!;
   const outerLength = sizeOf(outerShape);
@@ -160,7 +254,7 @@ function reduced(
     name: combination.name,
     fields,
     inputs: [{ name: "a", type: wgslType[input.dtype], value: input }],
-    loadsFirst: true,
+    loadsFirst: "one",
     helpers: isNan,
     code: reductionCode(combination, input.dtype),
     uniforms: [
@@ -198,21 +292,34 @@ export function reductionRow(
   const { name, needsElements, result } = combination;
   return {
     name,
-    infer([input], { dims }) {
-      const { shape, dtype } = input!;
-      if (needsElements && dims.some((d) => shape[d] === 0))
-        throw new OperatorError(
-          name,
-          `the input has shape ${describeShape(shape)}; expected at least one element to reduce`,
-        );
-      return { shape: shape.map((size, d) => (dims.includes(d) ? 1 : size)), dtype: result ?? dtype };
-    },
+    infer: ([input], { dims }) => reducedType(name, input!, dims, needsElements, result),
     lower(lowering, { inputs: [input], attributes: { dims }, scalars }) {
       return reduced(lowering, combination, lowering.buffer(input!), dims, scalars[0]);
     },
     ...(backward && { backward }),
   };
 }
+
+function reducedType(
+  name: string,
+  { shape, dtype }: TensorType,
+  dims: readonly number[],
+  needsElements: boolean,
+  result: DType | null,
+): TensorType {
+  if (needsElements && dims.some((d) => shape[d] === 0))
+    throw new OperatorError(
+      name,
+      `the input has shape ${describeShape(shape)}; expected at least one element to reduce`,
+    );
+  return { shape: shape.map((size, d) => (dims.includes(d) ? 1 : size)), dtype: result ?? dtype };
+}
+
+const indexRow = (name: string, better: ">" | "<"): Operator<ReductionAttributes> => ({
+  name,
+  infer: ([input], { dims }) => reducedType(name, input!, dims, true, "int32"),
+  lower: (lowering, node) => lowerIndexReduction(lowering, name, better, node),
+});
 
 /** Scalars: what the sum is divided by. */
 const sumRow = reductionRow(sumOf, ({ inputs: [input], gradient, scalars: [divisor] }) => [
@@ -231,8 +338,8 @@ const extremeBackward: Operator<ReductionAttributes>["backward"] = ({
 };
 const amaxRow = reductionRow(largest, extremeBackward);
 const aminRow = reductionRow(smallest, extremeBackward);
-const argmaxRow = reductionRow(indexOfLargest);
-const argminRow = reductionRow(indexOfSmallest);
+const argmaxRow = indexRow("argmax", ">");
+const argminRow = indexRow("argmin", "<");
 
 export const reduction: readonly Operator[] = [sumRow, amaxRow, aminRow, argmaxRow, argminRow];
 

@@ -121,8 +121,11 @@ export interface Producer {
   readonly uniforms: readonly Uniform[];
   /** What it reads: the arrays' names, and the types of their elements. */
   readonly inputs: readonly { readonly name: string; readonly type: string; readonly value: BufferValue }[];
-  /** Whether it reads the first input, NAME, by `load_NAME(i)`, so that it may be computed on the way. */
-  readonly loadsFirst?: boolean;
+  /**
+   * Whether it reads the first input, NAME, by `load_NAME(i)`, so that it may be computed on the way: the element `i`,
+   * or the vector of 4 elements `i`.
+   */
+  readonly loadsFirst?: "one" | "quad";
   /** Functions that others may declare too. */
   readonly helpers?: string;
   /** Its entry point and its functions. */
