@@ -4,33 +4,42 @@ import { requestDevice } from "../gpu";
 import {
   amax,
   amin,
+  any,
   argmax,
   clamp,
+  countNonzero,
   crossEntropy,
+  cumsum,
   erf,
   exp,
   gelu,
   grad,
   isnan,
+  layerNorm,
   logSoftmax,
   logsumexp,
   matmul,
   maximum,
   mean,
+  median,
   mul,
+  nansum,
   ones,
   pow,
+  prod,
   rand,
   randn,
   relu,
   setDefaultDevice,
   sigmoid,
   softmax,
+  std,
   sum,
   type Tensor,
   tanh,
   tensor,
   var_,
+  vectorNorm,
   where,
   zeros,
 } from "./index";
@@ -72,10 +81,10 @@ test("reductions of nothing are their identity, or a sentence where there is non
 });
 
 test("a batch of more products than a dispatch has workgroups in a dimension", async () => {
-  const a = ones([300, 300, 4, 5]);
-  const b = mul(ones([300, 300, 5, 6]), 2);
+  const a = ones([500, 500, 4, 5]);
+  const b = mul(ones([500, 500, 5, 6]), 2);
   const c = await matmul(a, b).data();
-  expect(c).toHaveLength(300 * 300 * 24);
+  expect(c).toHaveLength(500 * 500 * 24);
   expect(c.every((x) => x === 10)).toBe(true);
 });
 
@@ -120,6 +129,50 @@ test("(-3)^2 is 9 with gradient -6, and powers of zero and of negative numbers a
 test("NaN is found by its bits", async () => {
   const x = tensor([nan, 1, nan, 2]);
   expect(await where(isnan(x), 0, x).array()).toEqual([0, 1, 0, 2]);
+});
+
+test("one NaN makes what it goes into NaN, and nothing else", async () => {
+  const x = tensor([
+    [1, nan, 2],
+    [1, 0, 2],
+  ]);
+  const perRow = {
+    sum: sum(x, 1),
+    mean: mean(x, 1),
+    var: var_(x, 1),
+    amax: amax(x, 1),
+    logsumexp: logsumexp(x, 1),
+    norm: vectorNorm(x, 2, 1),
+    prod: prod(x, 1),
+    std: std(x, 1),
+    softmax: sum(softmax(x, 1), 1),
+    softmaxFirst: softmax(x, 1).select(1, 0),
+    logSoftmax: sum(logSoftmax(x, 1), 1),
+    softmaxByVectors: softmax(x.repeat([1, 4]), 1).select(1, 0),
+    logSoftmaxByVectors: logSoftmax(x.repeat([1, 4]), 1).select(1, 0),
+    crossEntropy: crossEntropy(x, tensor(new Int32Array([0, 0])), { reduction: "none" }),
+    matmul: matmul(x, ones([3])),
+    layerNorm: sum(layerNorm(x, [3]), 1),
+    cumsum: cumsum(x, 1).select(1, 2),
+    median: median(x, 1).values,
+  };
+  const values = await Promise.all(Object.values(perRow).map((result) => result.data()));
+  const found = Object.keys(perRow).map((name, i) => [name, ...[...values[i]!].map(Number.isNaN)]);
+  expect(found).toEqual(Object.keys(perRow).map((name) => [name, true, false]));
+  const [truths, missing, counted] = await Promise.all([any(x, 1).array(), nansum(x).item(), countNonzero(x).item()]);
+  expect([truths, missing, counted]).toEqual([[1, 1], 6, 5]);
+});
+
+test("moments of numbers far from zero, and of long rows, are accurate", async () => {
+  const length = 100_003;
+  const values = Float32Array.from({ length }, (_, i) => 10_000 + ((i * 7919) % 101));
+  const average = values.reduce((total, x) => total + x, 0) / length;
+  const spread = values.reduce((total, x) => total + (x - average) ** 2, 0) / (length - 1);
+  const x = tensor(values);
+  const [gotMean, gotVar, gotStd] = await Promise.all([mean(x).item(), var_(x).item(), std(x).item()]);
+  expect(Math.abs(gotMean / average - 1)).toBeLessThan(1e-6);
+  expect(Math.abs(gotVar / spread - 1)).toBeLessThan(1e-4);
+  expect(Math.abs(gotStd / Math.sqrt(spread) - 1)).toBeLessThan(1e-4);
 });
 
 test("a label that is no class makes the loss NaN", async () => {

@@ -4,6 +4,7 @@ import { apply } from "../apply";
 import { describeShape, OperatorError, type Shape, sameShape, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
 import { add, div, mul, ne, neg, sub, to, where } from "./elementwise";
+import { exponentialSum } from "./mathShader";
 import { sum } from "./reduction";
 import { logSoftmax, softmaxGradient, softmaxOver } from "./softmax";
 import type { BufferValue, LoweredNode, Lowering, Operator, TensorType } from "./table";
@@ -40,7 +41,7 @@ fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) n: ve
   };
 }
 
-const rowFunction = /* wgsl */ `
+const rowFunction = /* wgsl */ `${exponentialSum}
 struct Row { first: u32, top: f32, total: f32 }
 fn row_at(position: u32) -> Row {
   let first = first_of(position);
@@ -49,14 +50,14 @@ fn row_at(position: u32) -> Row {
   for (var at = first + u.inner; at < end; at += u.inner) { top = max(top, logits[at]); }
   var total = 0.0;
   for (var at = first; at < end; at += u.inner) { total += exp(logits[at] - top); }
-  return Row(first, top, total);
+  return Row(first, top, sum_of_exponentials(total));
 }`;
 
 const lossBody = /* wgsl */ `
   if (is_ignored) { out[position] = 0.0; return; }
   if (!is_valid) { out[position] = not_a_number(position); return; }
   let row = row_at(position);
-  let log_total = log(row.total);
+  let log_total = log_of_exponentials(row.total);
   let own = row.top - logits[row.first + u32(label) * u.inner] + log_total;
   var loss = (1.0 - u.smoothing) * weight(u32(label)) * own;
   if (u.smoothing > 0.0) {

@@ -12,6 +12,17 @@ fn safe_exp(x: f32) -> f32 { return select(exp(x), x, is_nan(x)); }
 `;
 
 /**
+ * The logarithm and the value of a sum of exponentials that is finite unless one of them is of NaN. Adapters that give
+ * infinity for exp(NaN) would make a row with a NaN look like one without.
+ */
+export const exponentialSum = /* wgsl */ `
+fn nan_for(x: f32) -> f32 { return bitcast<f32>(0x7fc00000u | (bitcast<u32>(x) & 1u)); }
+fn is_finite(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) < 0x7f800000u; }
+fn sum_of_exponentials(x: f32) -> f32 { return select(nan_for(x), x, is_finite(x)); }
+fn log_of_exponentials(x: f32) -> f32 { return select(nan_for(x), log(x), is_finite(x)); }
+`;
+
+/**
  * The error function to 1 unit in the last place (N. Juffa's minimax approximations in single precision). Beyond 4 it
  * is 1 in float32.
  */

@@ -3,6 +3,7 @@ import { apply } from "../apply";
 import { normalizeDim, type Shape, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
 import { exp, mul, sub, to } from "./elementwise";
+import { exponentialSum } from "./mathShader";
 import { sum } from "./reduction";
 import type { BufferValue, Lowering, Operator } from "./table";
 import { reshape } from "./views";
@@ -32,6 +33,7 @@ const softmaxApart = (finish: string) => /* wgsl */ `
   for (var at = first + u.inner; at < end; at += u.inner) { top = max(top, in_x[at]); }
   var total = 0.0;
   for (var at = first; at < end; at += u.inner) { total += exp(in_x[at] - top); }
+  total = sum_of_exponentials(total);
   for (var at = first; at < end; at += u.inner) {
     let x = in_x[at];
     ${finish}
@@ -48,17 +50,17 @@ const softmaxFormula: Formula = {
   vectors: /* wgsl */ `${largestVector}
   var sums = vec4f();
   ${each} { let e = exp(in_x[at] - top); out[at] = e; sums += e; }
-  let total = all_sum(sums.x + sums.y + sums.z + sums.w, lane);
+  let total = sum_of_exponentials(all_sum(sums.x + sums.y + sums.z + sums.w, lane));
   ${each} { out[at] = out[at] / total; }`,
 };
 const logSoftmaxFormula: Formula = {
   name: "logSoftmax",
   reads: ["in_x"],
-  apart: softmaxApart("out[at] = (x - top) - log(total);"),
+  apart: softmaxApart("out[at] = (x - top) - log_of_exponentials(total);"),
   vectors: /* wgsl */ `${largestVector}
   var sums = vec4f();
   ${each} { sums += exp(in_x[at] - top); }
-  let shift = log(all_sum(sums.x + sums.y + sums.z + sums.w, lane));
+  let shift = log_of_exponentials(all_sum(sums.x + sums.y + sums.z + sums.w, lane));
   ${each} { out[at] = (in_x[at] - top) - shift; }`,
 };
 
@@ -117,7 +119,8 @@ function shaderOf({ name, reads, apart, vectors }: Formula, walk: Walk): Shader 
 struct Uniforms { rows: u32, length: u32, inner: u32 }
 @group(0) @binding(0) var<uniform> u: Uniforms;
 ${declared.join("\n")}
-@group(0) @binding(${reads.length + 1}) var<storage, read_write> out: array<${type}>;`;
+@group(0) @binding(${reads.length + 1}) var<storage, read_write> out: array<${type}>;
+${exponentialSum}`;
   const rowOfInvocation = /* wgsl */ `
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) n: vec3u) {
