@@ -1,0 +1,109 @@
+import { expect, test } from "vitest";
+import { FlatParameters, mul, sum, type Tensor, tensor } from "../tensor/index";
+import {
+  clipGradNorm_,
+  clipGradValue_,
+  FlatOptimizer,
+  GradScaler,
+  MovingAverage,
+  OffloadedOptimizer,
+  optimizerNames,
+  parseOptimizerSpec,
+  SGD,
+} from "./index";
+
+const leaf = (...values: number[]): Tensor => tensor(values, { requiresGrad: true });
+
+/** Gives parameters the gradients that are asked for. */
+function backward(parameter: Tensor, ...gradients: number[]): void {
+  sum(mul(parameter, tensor(gradients))).backward();
+}
+
+test.each(optimizerNames)("%s takes the same steps on the GPU and offloaded", async (name) => {
+  const spec = parseOptimizerSpec({ name, weightDecay: 0.01 });
+  const parameter = leaf(0.7, -1.2, 0.05, 2.5, 3);
+  const flat = new FlatParameters([["parameter", parameter]]);
+  const onGpu = new FlatOptimizer(spec, flat);
+  const onCpu = new OffloadedOptimizer(spec, flat.layout.length);
+  const weights = await flat.readWeights();
+  for (let step = 1; step <= 8; step++) {
+    const gradients = [0.1, -0.3, 0.7, 0, -2].map((value, i) => value * (((step * 7 + i * 5) % 9) - 3));
+    flat.zeroGradients();
+    backward(parameter, ...gradients);
+    onCpu.step(weights, await flat.readGradients());
+    onGpu.step();
+  }
+  // The GPU's divisions and square roots may be off by a few units in the last place.
+  const got = await flat.readWeights();
+  for (const [i, want] of weights.entries()) expect(Math.abs(got[i]! - want), `weight ${i}`).toBeLessThan(4e-6);
+  expect(await Promise.all((await onGpu.readState()).map(({ length }) => length))).toEqual(
+    onCpu.state().map(({ length }) => length),
+  );
+});
+
+test("gradients are clipped by their common norm", async () => {
+  const [a, b] = [leaf(0, 0), leaf(0)];
+  backward(a, 3, 0);
+  backward(b, 4);
+  const norm = clipGradNorm_([a, b], 1);
+  expect(await norm.item()).toBe(5);
+  const [first, second] = await Promise.all([a.grad!.data(), b.grad!.data()]);
+  expect(first[0]).toBeCloseTo(0.6, 6);
+  expect(second[0]).toBeCloseTo(0.8, 6);
+  expect(await clipGradNorm_([a, b], 10, { normType: Infinity }).item()).toBeCloseTo(0.8, 6);
+  expect((await b.grad!.data())[0]).toBeCloseTo(0.8, 6);
+});
+
+test("clipping flat gradients leaves the slots behind them", async () => {
+  const parameter = leaf(0, 0);
+  const flat = new FlatParameters([["parameter", parameter]], { extra: 1 });
+  flat.extra.write([7]);
+  backward(parameter, 6, 8);
+  expect(await clipGradNorm_(flat, 5).item()).toBe(10);
+  const gradients = await flat.readGradients();
+  expect(gradients[0]).toBeCloseTo(3, 5);
+  expect(gradients[1]).toBeCloseTo(4, 5);
+  expect(gradients.at(-1)).toBe(7);
+});
+
+test("gradients are clipped by value", async () => {
+  const parameter = leaf(0, 0, 0);
+  backward(parameter, -2, 0.5, 3);
+  clipGradValue_([parameter], 1);
+  expect(await parameter.grad!.array()).toEqual([-1, 0.5, 1]);
+});
+
+test("a moving average follows the weights, stands in for them, and gives them back", async () => {
+  const parameter = leaf(4);
+  const average = new MovingAverage([parameter], 0.75);
+  average.update();
+  parameter.write([8]);
+  average.update();
+  parameter.write([0]);
+  // 4 + (8 - 4) / 4
+  expect(await average.averages[0]!.array()).toEqual([5]);
+  expect(await average.during(() => parameter.array())).toEqual([5]);
+  expect(await parameter.array()).toEqual([0]);
+});
+
+test("a scaler skips steps that overflow, and grows and backs off as PyTorch's", async () => {
+  const parameter = leaf(1);
+  const optimizer = new SGD([parameter], { learningRate: 0.5 });
+  const scaler = new GradScaler({ initScale: 8, growthInterval: 2 });
+  const step = async (gradient: number) => {
+    optimizer.zeroGrad();
+    scaler.scale(sum(mul(parameter, gradient))).backward();
+    const taken = await scaler.step(optimizer);
+    scaler.update();
+    return taken;
+  };
+  expect(await step(1)).toBe(true);
+  expect(await parameter.array()).toEqual([0.5]);
+  expect(await step(Infinity)).toBe(false);
+  expect(await parameter.array()).toEqual([0.5]);
+  expect(scaler.getScale()).toBe(4);
+  await step(1);
+  await step(0);
+  expect(await parameter.array()).toEqual([0]);
+  expect(scaler.getScale()).toBe(8);
+});
