@@ -14,7 +14,11 @@ let server: RunningServer;
 test.beforeEach(async () => {
   server = await startTestServer();
 });
-test.afterEach(() => server.close());
+test.afterEach(async ({ browser }) => {
+  // A tab that goes on training would take the processor from the next test.
+  for (const context of browser.contexts()) await context.close();
+  await server.close();
+});
 
 interface Choice {
   readonly model: "cnn" | "mlp";

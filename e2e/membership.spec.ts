@@ -7,7 +7,10 @@ let server: RunningServer;
 test.beforeEach(async () => {
   server = await startTestServer();
 });
-test.afterEach(() => server.close());
+test.afterEach(async ({ browser }) => {
+  for (const context of browser.contexts()) await context.close();
+  await server.close();
+});
 
 const spec = mlpSpec({ steps: 70 });
 
