@@ -1,5 +1,6 @@
 import { currentRecording, versionOf, withGradients, withoutScalars } from "./apply";
 import { add, ones } from "./functions";
+import { afterHooks } from "./gradientHooks";
 import { accumulate_, copy_ } from "./operators/inPlace";
 import { describeShape, OperatorError, sameShape, sizeOf } from "./shape";
 import { newStorage } from "./storage";
@@ -98,9 +99,10 @@ function propagate(
   const order = reachable(roots);
   const uses = leafUses(order);
   const complete = (tensor: Tensor): void => {
-    const total = totals.get(tensor);
-    if (!total) return;
+    const sum = totals.get(tensor);
+    if (!sum) return;
     totals.delete(tensor);
+    const total = afterHooks(tensor, sum);
     if (wanted.has(tensor)) results.set(tensor, total);
     if (tensor.gradFn) propagateThrough(tensor, tensor.gradFn, total, totals);
     else atLeaf(tensor, total);

@@ -1,13 +1,14 @@
 import "./methods";
 
-export { arrivingTensor } from "./arrivingTensor";
 export { backward, type GradOptions, grad, registerPostAccumulateGradHook } from "./autograd";
 export type { DType, TypedArray } from "./dtype";
 export { FlatParameters, type ParameterEntry, type ParameterLayout } from "./flatParameters";
 export * from "./functional";
 export * from "./functions";
+export { type GradientHook, registerHook } from "./gradientHooks";
 export { type UpdateFormula, update_ } from "./operators/update";
 export { explain, flush, getDevice, readAsComputed, setDefaultDevice } from "./runtime";
 export { OperatorError, type Shape } from "./shape";
 export { type NestedArray, type NestedNumbers, Tensor, type TensorOptions, tensor } from "./tensor";
+export { throughHost } from "./throughHost";
 export { zeroGradients } from "./zeroGradients";
