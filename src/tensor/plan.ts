@@ -1,8 +1,8 @@
 import { type BufferSlice, type Device, type Grid, type Kernel, uniformBlockBytes } from "../gpu";
 import { bytesPerElement, type DType } from "./dtype";
-import { type Recording, scalarOffset, scalarSlots } from "./recording";
+import { type Milestone, type Recording, scalarOffset, scalarSlots } from "./recording";
 import type { Shape } from "./shape";
-import type { Storage } from "./storage";
+import type { Memory, Storage } from "./storage";
 import type { Scratch, Workspace } from "./workspace";
 
 /** Where a binding's buffer comes from: scratch memory is fixed, leaves and outputs come with each recording. */
@@ -43,12 +43,6 @@ export interface Step {
   bindGroup: GPUBindGroup | null;
 }
 
-/** What is done as soon as all steps that use a part of a memory are recorded. */
-export interface Milestone {
-  readonly storage: Storage;
-  readonly reached: () => void;
-}
-
 const noMilestones: readonly Milestone[] = [];
 
 const floats = new Float32Array(1);
@@ -80,8 +74,11 @@ export class Plan {
     return pending.length > 0 ? Promise.all(pending) : null;
   }
 
-  /** Records the steps with a recording's leaves, outputs and scalars. `ring`: the device's results of one element. */
-  replay(device: Device, recording: Recording, ring: GPUBuffer, milestones = noMilestones): void {
+  /**
+   * Records the steps with a recording's leaves, outputs and scalars; waits only for values that come from elsewhere.
+   * @param ring the device's results of one element.
+   */
+  replay(device: Device, recording: Recording, ring: GPUBuffer, further = noMilestones): void | Promise<void> {
     const { recorder } = device;
     const { nodes } = recording.graph;
     const storageSlices = new Map<number, BufferSlice>();
@@ -91,34 +88,74 @@ export class Plan {
       const { buffer, offset } = sliceOf(target, storageSlices);
       recorder.copy(ring, scalarOffset(recording.scalarLeaves.get(node)!, device), buffer.gpu, offset, bytesPerElement);
     }
-    const due = milestones.map((milestone) => this.lastUse(recording, milestone.storage));
+    const milestones = recording.milestones.length > 0 ? [...recording.milestones, ...further] : further;
+    const due = milestones.map((milestone) => this.lastWrite(recording, milestone.storage));
     const reach = (at: number) => {
-      for (const [k, { reached }] of milestones.entries()) if (due[k] === at) reached();
+      for (const [k, milestone] of milestones.entries()) if (due[k] === at) milestone.reached(device);
     };
     if (milestones.length > 0) reach(-1);
-    for (let i = 0; i < this.steps.length; i++) {
+    const record = (i: number) => {
       const step = this.steps[i]!;
       for (const { word, node, index, dtype } of step.patches)
         step.uniforms[word] = encodeWord(nodes[node]!.scalars[index]!, dtype);
       recorder.dispatch(step.kernel, bindGroupOf(device, step, storageSlices), step.uniforms, step.grid, step.work);
       if (milestones.length > 0) reach(i);
-    }
-    for (let i = Math.max(0, this.scalarOutputs.length - scalarSlots); i < this.scalarOutputs.length; i++) {
-      const { buffer, offset } = sliceOf(this.scalarOutputs[i]!, storageSlices);
-      const at = (recording.sequence(i) % scalarSlots) * bytesPerElement;
-      recorder.copy(buffer.gpu, offset, ring, at, bytesPerElement);
-    }
-    recording.device = device;
+    };
+    const finish = () => {
+      for (let i = Math.max(0, this.scalarOutputs.length - scalarSlots); i < this.scalarOutputs.length; i++) {
+        const { buffer, offset } = sliceOf(this.scalarOutputs[i]!, storageSlices);
+        const at = (recording.sequence(i) % scalarSlots) * bytesPerElement;
+        recorder.copy(buffer.gpu, offset, ring, at, bytesPerElement);
+      }
+      recording.device = device;
+    };
+    const arrivals = this.arrivals(recording);
+    if (arrivals) return this.recordWaiting(device, arrivals, record).then(finish);
+    for (let i = 0; i < this.steps.length; i++) record(i);
+    finish();
   }
 
-  /** The last step that uses a part of a memory; -1 for none. */
-  private lastUse(recording: Recording, { memory, offset, length }: Storage): number {
+  private async recordWaiting(
+    device: Device,
+    arrivals: ReadonlyMap<number, readonly Memory[]>,
+    record: (step: number) => void,
+  ): Promise<void> {
+    for (let i = 0; i < this.steps.length; i++) {
+      const memories = arrivals.get(i) ?? [];
+      if (memories.length > 0) device.recorder.submit();
+      for (const memory of memories) {
+        await memory.arrival;
+        // Throws where they didn't come.
+        memory.on(device);
+      }
+      record(i);
+    }
+  }
+
+  /** By step: the memories whose values come from elsewhere and that it is the first to use; null where all are there. */
+  private arrivals(recording: Recording): Map<number, Memory[]> | null {
+    let arrivals: Map<number, Memory[]> | null = null;
+    for (const [node, { memory }] of recording.leaves) {
+      if (!memory.arrival) continue;
+      const first = this.steps.findIndex(({ bindings }) =>
+        bindings.some(({ place }) => place.kind === "leaf" && place.node === node),
+      );
+      arrivals ??= new Map();
+      arrivals.set(first, [...(arrivals.get(first) ?? []), memory]);
+    }
+    return arrivals;
+  }
+
+  /** The last step that writes to a part of a memory; -1 for none. */
+  private lastWrite(recording: Recording, { memory, offset, length }: Storage): number {
     const overlaps = ({ place }: PlacedBinding): boolean => {
       if (place.kind === "scratch") return false;
       const storage = (place.kind === "leaf" ? recording.leaves : recording.outputs).get(place.node)!;
       return storage.memory === memory && storage.offset < offset + length && offset < storage.offset + storage.length;
     };
-    return this.steps.findLastIndex(({ bindings }) => bindings.some(overlaps));
+    return this.steps.findLastIndex(({ bindings, kernel }) =>
+      bindings.some((binding, i) => kernel.shader.bindings[i] === "write" && overlaps(binding)),
+    );
   }
 
   /** Lets other plans and the pool have its scratch memory. */

@@ -12,7 +12,7 @@ import {
   stepsOf,
 } from "./fusion";
 import type { Node } from "./graph";
-import { copyInto } from "./operators/copy";
+import { copyInto, fillInto } from "./operators/copy";
 import { broadcastStrides, type ElementFunction } from "./operators/elementwiseKernel";
 import { operatorNamed } from "./operators/registry";
 import {
@@ -34,10 +34,13 @@ import type { Scratch, Workspace } from "./workspace";
 interface PlannedRoot extends Root {
   /** Of the value that it was made for. */
   readonly shape: Shape;
+  readonly dtype: DType;
   /** Null while no kernel was planned that stores it. */
   place: Place | null;
   /** Which memory it lies in, for leaves: kernels can't read and write one memory at once. */
   readonly memory: number | null;
+  /** Where in that memory it begins, in elements. */
+  readonly start: number;
   scratch: { readonly size: number; readonly ordinal: number } | null;
   /** Uses by nodes still to be lowered, and by groups whose kernels are not planned yet. */
   uses: number;
@@ -76,6 +79,8 @@ class Planner implements Lowering {
   /** Nodes of one element that survive in the ring. */
   private readonly ringed: ReadonlySet<number>;
   private readonly scalars = new Map<number, BufferValue>();
+  /** Leaves that are to be zero, while no kernel was planned for that: what is added to them may be stored instead. */
+  private readonly zeroed = new Set<PlannedRoot>();
   /** Groups whose kernels are not planned yet: more may join them. */
   private readonly pending = new Set<PendingGroup>();
   private readonly scalarInputs: { readonly node: number; readonly target: PlacedBinding }[] = [];
@@ -115,6 +120,7 @@ class Planner implements Lowering {
       this.temporaries = [];
     }
     for (const group of this.pending) this.settle(group);
+    for (const root of this.zeroed) this.fillZeros(root);
     const survivors = this.recording.scalars.map((index) => this.placed(this.scalars.get(index)!));
     return new Plan(this.steps, this.scratches, this.workspace, this.scalarInputs, survivors);
   }
@@ -127,24 +133,26 @@ class Planner implements Lowering {
   result(): BufferValue {
     const { shape, dtype } = this.recording.graph.nodes[this.node]!;
     if (!this.recording.outputs.has(this.node)) return this.allocate(shape, dtype);
-    return this.valueIn(this.newRoot(shape, { kind: "output", node: this.node }), shape, dtype);
+    return this.valueIn(this.newRoot(shape, dtype, { kind: "output", node: this.node }), shape, dtype);
   }
 
   allocate(shape: Shape, dtype: DType): BufferValue {
-    const root = this.newRoot(shape, null);
+    const root = this.newRoot(shape, dtype, null);
     this.place(root, this.node);
     this.temporaries.push(root);
     return this.valueIn(root, shape, dtype);
   }
 
-  private newRoot(shape: Shape, place: Place | null): PlannedRoot {
+  private newRoot(shape: Shape, dtype: DType, place: Place | null): PlannedRoot {
     const bytes = byteSize(shape);
     const root: PlannedRoot = {
       shape,
+      dtype,
       bytes,
       isShared: false,
       place,
       memory: null,
+      start: 0,
       scratch: null,
       uses: 0,
       group: null,
@@ -223,6 +231,27 @@ class Planner implements Lowering {
     this.unclaim(group.members);
   }
 
+  zero(target: BufferValue): void {
+    const root = this.rootOf(target);
+    this.settleReaders(root.memory);
+    this.fillOverlapping(root);
+    this.zeroed.add(root);
+  }
+
+  /** Plans the fills of zeroed leaves that share elements with a root, before they are used. */
+  private fillOverlapping({ memory, start, bytes }: PlannedRoot): void {
+    if (memory === null) return;
+    const end = start + bytes / bytesPerElement;
+    for (const root of this.zeroed)
+      if (root.memory === memory && root.start < end && start < root.start + root.bytes / bytesPerElement)
+        this.fillZeros(root);
+  }
+
+  private fillZeros(root: PlannedRoot): void {
+    this.zeroed.delete(root);
+    fillInto(this, 0, this.valueIn(root, root.shape, root.dtype));
+  }
+
   store(f: ElementFunction, operands: readonly Value[], out: BufferValue): boolean {
     if (innerOffset(out) !== 0 || !isContiguous(out.shape, out.strides)) return false;
     const target = this.rootOf(out);
@@ -276,6 +305,10 @@ class Planner implements Lowering {
       hasProducer ||= producing;
     }
     const used = this.rootsOf(operands);
+    const first: PendingOperand =
+      f.updates && this.zeroed.delete(target)
+        ? { kind: "constant", scalar: { literal: 0 }, dtype }
+        : { kind: "stored", dtype };
     for (;;) {
       const before = [...groups]
         .sort(
@@ -289,7 +322,7 @@ class Planner implements Lowering {
         const member = root.group && before.find((one) => one.target === root);
         return member ? { kind: "member", member } : { kind: "load", value, steps: steps! };
       });
-      if (f.updates) list.unshift({ kind: "stored", dtype });
+      if (f.updates) list.unshift(first);
       const call: PendingMember = { compute: { kind: "call", f, operands: list, scalars }, dtype, target };
       const members = [...before, call];
       const stored = 1 + before.filter(({ target: root }) => isNeeded(root, used)).length;
@@ -331,7 +364,7 @@ class Planner implements Lowering {
   /** The node's result, whose memory is found when its kernel is planned. */
   private unplaced(shape: Shape, dtype: DType): BufferValue {
     if (this.recording.outputs.has(this.node)) return this.result();
-    return this.valueIn(this.newRoot(shape, null), shape, dtype);
+    return this.valueIn(this.newRoot(shape, dtype, null), shape, dtype);
   }
 
   private wait(group: PendingGroup): void {
@@ -387,6 +420,7 @@ class Planner implements Lowering {
 
   private emit({ shader, bindings, uniforms, grid, work }: KernelCall): void {
     if (grid[0] * grid[1] * grid[2] === 0) return;
+    for (const value of bindings) this.fillOverlapping(this.rootOf(value));
     const apart = bindings.map((value, i) =>
       shader.bindings[i] === "read" &&
       bindings.some((other, j) => shader.bindings[j] === "write" && this.clash(value, other))
@@ -481,12 +515,16 @@ class Planner implements Lowering {
     const { shape, dtype, attributes } = this.recording.graph.nodes[index]!;
     const place: Place = { kind: "leaf", node: index };
     const memory = Number(attributes.memory);
+    // What the values come from was recorded before: it must not wait for what they are used in.
+    if (attributes.arrives === true) for (const group of this.pending) this.settle(group);
     const root: PlannedRoot = {
       shape,
+      dtype,
       bytes: byteSize(shape),
       isShared: attributes.isShared === true,
       place,
       memory,
+      start: Number(attributes.offset),
       scratch: null,
       uses: 0,
       group: null,

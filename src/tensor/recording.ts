@@ -4,6 +4,14 @@ import { Graph, StructureHash } from "./graph";
 import type { Shape } from "./shape";
 import type { Memory, Storage } from "./storage";
 
+/** What is done as soon as all steps that write a part of a memory are recorded. */
+export interface Milestone {
+  readonly storage: Storage;
+  reached(device: Device): void;
+  /** The recording failed before. */
+  failed?(reason: Error): void;
+}
+
 /** The op of a node that stands for a storage. Its attributes say which memory (by first use) and where in it. */
 export const leafOp = "leaf";
 /** The op of a node that stands for a result of one element from an earlier recording, which lies in the ring. */
@@ -27,6 +35,8 @@ export class Recording {
   readonly scalars: number[] = [];
   /** By scalar node: whose value it is. */
   readonly scalarLeaves = new Map<number, ScalarResult>();
+  /** What is read on the way. */
+  readonly milestones: Milestone[] = [];
   flushed = false;
   /** The device that ran it. */
   device: Device | null = null;
@@ -45,7 +55,8 @@ export class Recording {
     const memory = this.memories.get(storage.memory) ?? this.memories.size;
     if (memory === this.memories.size) this.pin(storage.memory);
     const isShared = storage.length !== storage.memory.length;
-    const attributes = { memory, offset: storage.offset, isShared };
+    const common = { memory, offset: storage.offset, isShared };
+    const attributes = storage.memory.isFromElsewhere ? { ...common, arrives: true } : common;
     const index = this.graph.add({ op: leafOp, inputs: [], attributes, scalars: [], shape, dtype });
     this.leaves.set(index, storage);
     this.leafOf.set(storage, index);
@@ -110,16 +121,12 @@ export class Recording {
     return hash.value;
   }
 
-  /** What must have come before it can run; null for nothing. */
-  get arrivals(): Promise<unknown> | null {
-    return arrivalsOf(this.leaves.values());
-  }
-
   /** Lets whoever uses what the recording would have computed or changed see why it did not. */
   fail(reason: Error): void {
     this.failure = reason;
     for (const { memory } of this.outputs.values()) memory.failure = reason;
     for (const index of this.changed) this.leaves.get(index)!.memory.failure = reason;
+    for (const milestone of this.milestones) milestone.failed?.(reason);
     this.unpin();
   }
 

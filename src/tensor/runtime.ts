@@ -4,9 +4,9 @@ import { currentRecording, scalarOf, setBeforeRecording, storageOf, takeRecordin
 import { bytesPerElement, decode, encode, type TypedArray } from "./dtype";
 import { explainPlan } from "./explain";
 import { forgetTables } from "./operators/sparseMap";
-import type { Milestone, Plan } from "./plan";
+import type { Plan } from "./plan";
 import { planRecording } from "./planner";
-import { arrivalsOf, type Recording, type ScalarResult, scalarOffset, scalarSlots } from "./recording";
+import { arrivalsOf, type Milestone, type Recording, type ScalarResult, scalarOffset, scalarSlots } from "./recording";
 import { describeShape, OperatorError } from "./shape";
 import { type Memory, newStorage, Storage } from "./storage";
 import type { Tensor } from "./tensor";
@@ -137,7 +137,7 @@ function chain<T>(work: Promise<T>): Promise<T> {
 export async function flush(): Promise<void> {
   settleReads();
   const recording = takeRecording();
-  if (recording.graph.nodes.length === 0) return;
+  if (recording.graph.nodes.length === 0 && recording.milestones.length === 0) return;
   const room = await enqueue((on) => execute(on, recording, () => ({ until: on.device.recorder.room() })));
   await room.until;
 }
@@ -159,9 +159,7 @@ function execute<T>(
     throw reason;
   };
   try {
-    const { arrivals } = recording;
-    const run = () => on.run(recording, milestones);
-    const running = arrivals ? arrivals.then(run) : run();
+    const running = on.run(recording, milestones);
     return running ? running.then(finish).catch(fail) : finish();
   } catch (reason) {
     return fail(reason);
@@ -189,6 +187,13 @@ export async function readInto(tensor: Tensor, into: Float32Array): Promise<Floa
   });
 }
 
+/** Starts a read of a storage behind what is recorded so far, in a submit of its own. */
+export function startRead(device: Device, storage: Storage): PendingRead {
+  const pending = device.readback.start(storage.slice(device), storage.length * bytesPerElement);
+  device.recorder.submit();
+  return pending;
+}
+
 /**
  * Flushes, and reads float32 tensors that have memory of their own into arrays of their length. Each read is handed to
  * the GPU as soon as everything that changes its tensor is: the rest is computed while that one is on its way.
@@ -214,10 +219,7 @@ export function readAsComputed(
       () => {},
       storages.map((storage, i) => ({
         storage,
-        reached: () => {
-          started[i]!.resolve(on.device.readback.start(storage.slice(on.device), storage.length * bytesPerElement));
-          on.device.recorder.submit();
-        },
+        reached: (device) => started[i]!.resolve(startRead(device, storage)),
       })),
     ),
   );
@@ -264,9 +266,15 @@ class ReadBatch {
       const storages = this.wanted.flatMap(({ from }) => (from instanceof Storage ? from : []));
       resolve(
         enqueue((on) => {
-          const run = () => execute(on, recording, () => start(on));
           const arrivals = arrivalsOf(storages);
-          return arrivals ? arrivals.then(run) : run();
+          if (!arrivals) return execute(on, recording, () => start(on));
+          // What is wanted may come from what is recorded.
+          const running = Promise.resolve(execute(on, recording, () => arrivals));
+          return running.then(() => {
+            const pending = start(on);
+            on.device.recorder.submit();
+            return pending;
+          });
         }),
       );
     };

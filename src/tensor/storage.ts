@@ -14,7 +14,9 @@ export class Memory {
   pins = 0;
   /** Why it doesn't hold what was recorded for it. */
   failure: Error | null = null;
-  /** Resolves when values that come from elsewhere are in it; what uses it waits until then. */
+  /** Whether its values come from elsewhere. */
+  isFromElsewhere = false;
+  /** Resolves when they are in it; what uses it waits until then. */
   arrival: Promise<void> | null = null;
 
   /** @param length elements. */
