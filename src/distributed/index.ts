@@ -33,6 +33,7 @@ export type { ReduceOp } from "./reduceOp";
 export { Ring, type RingOptions } from "./ring";
 export type { Schedule } from "./schedule";
 export type { Store } from "./store";
+export { convertSyncBatchNorm, SyncBatchNorm } from "./syncBatchNorm";
 export type { Values } from "./values";
 export { CollectiveError, type Work } from "./work";
 export {
