@@ -1,12 +1,12 @@
 import { afterAll, expect, test } from "vitest";
-import { parseIdx } from "../data/idx";
-import { readSafetensors } from "../data/safetensors";
-import { requestDevice } from "../gpu";
-import { Flatten, GELU, Linear, ReLU, Sequential } from "../nn";
-import { SGD } from "../optim";
-import { crossEntropy, setDefaultDevice, tensor } from "../tensor";
-import { DistributedDataParallel } from "./distributedDataParallel";
-import { makeTabRanks, onAll } from "./testing/tabRanks";
+import { parseIdx } from "../src/data/idx";
+import { readSafetensors } from "../src/data/safetensors";
+import { DistributedDataParallel } from "../src/distributed/distributedDataParallel";
+import { makeTabRanks, onAll } from "../src/distributed/testing/tabRanks";
+import { requestDevice } from "../src/gpu";
+import { Flatten, GELU, Linear, ReLU, Sequential } from "../src/nn";
+import { SGD } from "../src/optim";
+import { crossEntropy, setDefaultDevice, tensor } from "../src/tensor";
 
 const device = await requestDevice();
 setDefaultDevice(device);
