@@ -8,36 +8,6 @@
 // of bounds and addresses is computed once, outside the loop over channels. Window rows and columns share one loop,
 // since leaving a loop costs a software adapter more than what stands in it.
 
-struct Params {
-  // Output values of one channel, over all images.
-  pixels: u32,
-  outSize: u32,
-  outWidth: u32,
-  inSize: u32,
-  inHeight: i32,
-  inWidth: i32,
-  groups: u32,
-  outChannels: u32,
-  inChannels: u32,
-  kernelHeight: i32,
-  kernelWidth: i32,
-  weightGroupStride: u32,
-  weightOutStride: u32,
-  weightInStride: u32,
-  hasBias: u32,
-  workgroups: u32,
-  scale: vec2i,
-  shift: vec2i,
-  step: vec2i,
-  divide: vec2i,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> input: array<f32>;
-@group(0) @binding(2) var<storage, read> weight: array<f32>;
-@group(0) @binding(3) var<storage, read> bias: array<f32>;
-@group(0) @binding(4) var<storage, read_write> output: array<f32>;
-
 const lanes = 64u;
 const channelsPerTile = 8u;
 
@@ -52,14 +22,14 @@ struct Pixels {
 
 fn pixelsFrom(first: u32) -> Pixels {
   let pixel = vec4u(first) + vec4u(0u, lanes, 2u * lanes, 3u * lanes);
-  let bounded = min(pixel, vec4u(params.pixels - 1u));
-  let image = bounded / params.outSize;
-  let place = bounded - image * params.outSize;
-  let outRow = place / params.outWidth;
-  let outColumn = place - outRow * params.outWidth;
-  let row = vec4i(outRow) * params.scale.y + params.shift.y;
-  let column = vec4i(outColumn) * params.scale.x + params.shift.x;
-  return Pixels(pixel < vec4u(params.pixels), image, place, row, column);
+  let bounded = min(pixel, vec4u(u.pixels - 1u));
+  let image = bounded / u.outSize;
+  let place = bounded - image * u.outSize;
+  let outRow = place / u.outWidth;
+  let outColumn = place - outRow * u.outWidth;
+  let row = vec4i(outRow) * u.scale.y + u.shift.y;
+  let column = vec4i(outColumn) * u.scale.x + u.shift.x;
+  return Pixels(pixel < vec4u(u.pixels), image, place, row, column);
 }
 
 // floor(a / b), from 1 / b. Adding a half makes it exact for |a| < 2^22, far beyond any height or width.
@@ -74,33 +44,33 @@ fn main(
   @builtin(local_invocation_index) lane: u32,
 ) {
   let index = workgroup.x + grid.x * (workgroup.y + grid.y * workgroup.z);
-  if (index >= params.workgroups) {
+  if (index >= u.workgroups) {
     return;
   }
-  let channelTiles = (params.outChannels + channelsPerTile - 1u) / channelsPerTile;
+  let channelTiles = (u.outChannels + channelsPerTile - 1u) / channelsPerTile;
   let channel = (index % channelTiles) * channelsPerTile;
-  let group = (index / channelTiles) % params.groups;
-  let pixelTile = index / (channelTiles * params.groups);
+  let group = (index / channelTiles) % u.groups;
+  let pixelTile = index / (channelTiles * u.groups);
   let near = pixelsFrom(pixelTile * 8u * lanes + lane);
   let far = pixelsFrom(pixelTile * 8u * lanes + 4u * lanes + lane);
-  let nearInput = vec4i((near.image * params.groups + group) * params.inChannels * params.inSize);
-  let farInput = vec4i((far.image * params.groups + group) * params.inChannels * params.inSize);
+  let nearInput = vec4i((near.image * u.groups + group) * u.inChannels * u.inSize);
+  let farInput = vec4i((far.image * u.groups + group) * u.inChannels * u.inSize);
 
-  let lastChannel = vec4u(params.outChannels - 1u);
-  let weight0 = group * params.weightGroupStride;
-  let low = weight0 + min(vec4u(channel) + vec4u(0u, 1u, 2u, 3u), lastChannel) * params.weightOutStride;
-  let high = weight0 + min(vec4u(channel) + vec4u(4u, 5u, 6u, 7u), lastChannel) * params.weightOutStride;
+  let lastChannel = vec4u(u.outChannels - 1u);
+  let weight0 = group * u.weightGroupStride;
+  let low = weight0 + min(vec4u(channel) + vec4u(0u, 1u, 2u, 3u), lastChannel) * u.weightOutStride;
+  let high = weight0 + min(vec4u(channel) + vec4u(4u, 5u, 6u, 7u), lastChannel) * u.weightOutStride;
 
   // A uniform costs a load wherever it stands, which a software adapter doesn't hoist.
-  let taps = u32(params.kernelHeight * params.kernelWidth);
-  let kernelWidth = params.kernelWidth;
-  let inHeight = vec4u(u32(params.inHeight));
-  let inWidth = params.inWidth;
-  let inSize = params.inSize;
-  let inChannels = params.inChannels;
-  let weightInStride = params.weightInStride;
-  let step = params.step;
-  let divide = params.divide;
+  let taps = u32(u.kernelHeight * u.kernelWidth);
+  let kernelWidth = u.kernelWidth;
+  let inHeight = vec4u(u32(u.inHeight));
+  let inWidth = u.inWidth;
+  let inSize = u.inSize;
+  let inChannels = u.inChannels;
+  let weightInStride = u.weightInStride;
+  let step = u.step;
+  let divide = u.divide;
   let inverse = 1.0 / vec2f(divide);
   var kernelRow = 0;
   var kernelColumn = 0;
@@ -174,31 +144,31 @@ fn main(
   // A loop, since a kernel compiles in half the time if the stores stand in it once.
   var nearSums = array(near0, near1, near2, near3, near4, near5, near6, near7);
   var farSums = array(far0, far1, far2, far3, far4, far5, far6, far7);
-  let groupChannel = group * params.outChannels;
-  let nearOut = (near.image * params.groups + group) * params.outChannels * params.outSize + near.place;
-  let farOut = (far.image * params.groups + group) * params.outChannels * params.outSize + far.place;
-  let end = min(channel + channelsPerTile, params.outChannels);
+  let groupChannel = group * u.outChannels;
+  let nearOut = (near.image * u.groups + group) * u.outChannels * u.outSize + near.place;
+  let farOut = (far.image * u.groups + group) * u.outChannels * u.outSize + far.place;
+  let end = min(channel + channelsPerTile, u.outChannels);
   for (var c = channel; c < end; c++) {
-    store(groupChannel + c, nearOut + c * params.outSize, near.exists, nearSums[c - channel]);
-    store(groupChannel + c, farOut + c * params.outSize, far.exists, farSums[c - channel]);
+    store_four(groupChannel + c, nearOut + c * u.outSize, near.exists, nearSums[c - channel]);
+    store_four(groupChannel + c, farOut + c * u.outSize, far.exists, farSums[c - channel]);
   }
 }
 
-fn store(channel: u32, at: vec4u, writes: vec4<bool>, sum: vec4f) {
+fn store_four(channel: u32, at: vec4u, writes: vec4<bool>, sum: vec4f) {
   var value = sum;
-  if (params.hasBias != 0u) {
+  if (u.hasBias != 0u) {
     value += bias[channel];
   }
   if (writes.x) {
-    output[at.x] = value.x;
+    store(at.x, value.x);
   }
   if (writes.y) {
-    output[at.y] = value.y;
+    store(at.y, value.y);
   }
   if (writes.z) {
-    output[at.z] = value.z;
+    store(at.z, value.z);
   }
   if (writes.w) {
-    output[at.w] = value.w;
+    store(at.w, value.w);
   }
 }

@@ -6,6 +6,7 @@ import {
   cat,
   copy_,
   explain,
+  FlatParameters,
   flush,
   gelu,
   linear,
@@ -18,6 +19,7 @@ import {
   type Tensor,
   tensor,
   transpose,
+  zeroGradients,
 } from "./index";
 
 const device = await requestDevice();
@@ -184,4 +186,23 @@ test("explain() lists the kernels of the last flush with what they compute, read
     /1 +matmul NT 4x4 \+ add \+ relu +float32\[4, 6\] +float32\[4, 8\] float32\[6, 8\] float32\[6\] +440 B/,
   );
   expect(more).toEqual([]);
+});
+
+test("gradients that were set to zero are stored, not added, and are zero where nothing is added", async () => {
+  const [a, b] = [tensor([1, 2, 3], { requiresGrad: true }), tensor([4, 5, 6], { requiresGrad: true })];
+  const flat = new FlatParameters(Object.entries({ a, b }));
+  sum(mul(a, b)).backward();
+  await flush();
+  const before = device.stats.dispatches;
+  zeroGradients([a, b]);
+  const seen = add(b.grad!, 7);
+  sum(mul(a, 10)).backward();
+  expect(await seen.array()).toEqual([7, 7, 7]);
+  // The loss, b's gradient set to zero, 7 added to it, and a's stored: a kernel each.
+  expect(device.stats.dispatches - before).toBe(4);
+  expect(await a.grad!.array()).toEqual([10, 10, 10]);
+  zeroGradients([b]);
+  sum(mul(b, 2)).backward();
+  sum(mul(b, 3)).backward();
+  expect([...(await flat.readGradients())].filter((value) => value !== 0)).toEqual([10, 10, 10, 5, 5, 5]);
 });

@@ -1,8 +1,7 @@
-import { zeros } from "./operators/creation";
-import { copy_ } from "./operators/inPlace";
+import { zero_ } from "./operators/inPlace";
 import type { Tensor } from "./tensor";
 
 /** Sets the gradients that leaves have to zero, in the memory they have. */
 export function zeroGradients(leaves: Iterable<Tensor>): void {
-  for (const { grad } of leaves) if (grad) copy_(grad, zeros(grad.shape));
+  for (const { grad } of leaves) if (grad) zero_(grad);
 }

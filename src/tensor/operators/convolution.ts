@@ -1,11 +1,10 @@
 import weightGradientCode from "../../../shaders/convolutionWeightGradient.wgsl?raw";
 import convolveCode from "../../../shaders/convolve.wgsl?raw";
-import sumPartsCode from "../../../shaders/sumParts.wgsl?raw";
 import { type Shader, spread } from "../../gpu";
 import { apply } from "../apply";
-import { describeShape, OperatorError, sizeOf } from "../shape";
+import { describeShape, OperatorError } from "../shape";
 import type { Tensor } from "../tensor";
-import { sum } from "./reduction";
+import { sum, sumParts } from "./reduction";
 import type { Operator } from "./table";
 import { squeeze, unsqueeze } from "./views";
 import { type Pair, pairOf, windowCount } from "./window";
@@ -24,11 +23,28 @@ type ConvolveAttributes = WindowAttributes & {
   readonly outputSize: Pair;
 };
 
-const convolveShader: Shader = {
-  name: "convolve",
-  code: convolveCode,
-  bindings: ["read", "read", "read", "write"],
-};
+const convolveFields = /* wgsl */ `
+  // Output values of one channel, over all images.
+  pixels: u32,
+  outSize: u32,
+  outWidth: u32,
+  inSize: u32,
+  inHeight: i32,
+  inWidth: i32,
+  groups: u32,
+  outChannels: u32,
+  inChannels: u32,
+  kernelHeight: i32,
+  kernelWidth: i32,
+  weightGroupStride: u32,
+  weightOutStride: u32,
+  weightInStride: u32,
+  hasBias: u32,
+  workgroups: u32,
+  scale: vec2i,
+  shift: vec2i,
+  step: vec2i,
+  divide: vec2i,`;
 
 /** Output pixels and channels of a workgroup of convolve.wgsl. */
 const convolvePixels = 512;
@@ -46,7 +62,6 @@ const convolveRow: Operator<ConvolveAttributes> = {
   },
   lower(lowering, { inputs: [input, weight, bias], attributes, shape }) {
     const { stride, padding, dilation, groups, transposed } = attributes;
-    const output = lowering.result();
     const [images = 0, channels = 0, outHeight = 0, outWidth = 0] = shape;
     const [, allInChannels = 0, inHeight = 0, inWidth = 0] = input!.shape;
     const [, perGroup = 0, kernelHeight = 0, kernelWidth = 0] = weight!.shape;
@@ -56,16 +71,23 @@ const convolveRow: Operator<ConvolveAttributes> = {
     const outSize = outHeight * outWidth;
     const pixels = images * outSize;
     const workgroups = Math.ceil(pixels / convolvePixels) * Math.ceil(outChannels / convolveChannels) * groups;
-    if (workgroups === 0) return output;
+    if (workgroups === 0) return lowering.result();
     const [outStride, inStride] = transposed
       ? [kernelSize, perGroup * kernelSize]
       : [perGroup * kernelSize, kernelSize];
     const signed = (pair: Pair, sign: number) => [{ i32: sign * pair[1] }, { i32: sign * pair[0] }];
     const one: Pair = [1, 1];
     const denseWeight = lowering.dense(weight!);
-    lowering.dispatch({
-      shader: convolveShader,
-      bindings: [lowering.dense(input!), denseWeight, bias ? lowering.dense(bias) : denseWeight, output],
+    const type = "f32";
+    return lowering.produce({
+      name: transposed ? "transposed convolution" : "convolution",
+      fields: convolveFields,
+      code: convolveCode,
+      inputs: [
+        { name: "input", type, value: lowering.dense(input!) },
+        { name: "weight", type, value: denseWeight },
+        { name: "bias", type, value: bias ? lowering.dense(bias) : denseWeight },
+      ],
       uniforms: [
         ...[pixels, outSize, outWidth, inHeight * inWidth, inHeight, inWidth],
         ...[groups, outChannels, inChannels, kernelHeight, kernelWidth],
@@ -78,7 +100,6 @@ const convolveRow: Operator<ConvolveAttributes> = {
       grid: spread(workgroups),
       work: pixels * channels * inChannels * kernelSize,
     });
-    return output;
   },
   backward({ inputs: [input, weight, bias], gradient, attributes, needs }) {
     const { transposed } = attributes;
@@ -102,8 +123,6 @@ const weightGradientShader: Shader = {
   bindings: ["read", "read", "write"],
 };
 
-const sumPartsShader: Shader = { name: "sumParts", code: sumPartsCode, bindings: ["read", "write"] };
-
 /** Channels and taps of a workgroup of convolutionWeightGradient.wgsl, and its partial gradients for each slice. */
 const weightGradientTile = 8;
 const partsPerSlice = 32;
@@ -120,7 +139,6 @@ const weightGradientRow: Operator<WeightGradientAttributes> = {
   }),
   lower(lowering, { inputs: [outputGradient, input], attributes, shape }) {
     const { stride, padding, dilation, groups, kernel } = attributes;
-    const output = lowering.result();
     const [images = 0, channels = 0, outHeight = 0, outWidth = 0] = outputGradient!.shape;
     const [, , inHeight = 0, inWidth = 0] = input!.shape;
     const [, inChannels = 0] = shape;
@@ -129,7 +147,7 @@ const weightGradientRow: Operator<WeightGradientAttributes> = {
     const kernelSize = kernel[0] * kernel[1];
     const tiles =
       groups * Math.ceil(outChannels / weightGradientTile) * Math.ceil((inChannels * kernelSize) / weightGradientTile);
-    if (tiles === 0) return output;
+    if (tiles === 0) return lowering.result();
     const mostSlices = Math.ceil(pixels / (partsPerSlice * fewestPixels));
     const slices = Math.max(1, Math.min(mostSlices, Math.ceil(enoughWorkgroups / tiles)));
     const parts = slices * partsPerSlice;
@@ -150,15 +168,7 @@ const weightGradientRow: Operator<WeightGradientAttributes> = {
       grid: spread(workgroups),
       work: pixels * channels * inChannels * kernelSize,
     });
-    const length = sizeOf(shape);
-    lowering.dispatch({
-      shader: sumPartsShader,
-      bindings: [partial, output],
-      uniforms: [length, parts],
-      grid: spread(Math.ceil(length / 64)),
-      work: length * parts,
-    });
-    return output;
+    return sumParts(lowering, partial);
   },
   backward({ inputs: [outputGradient, input], gradient, attributes: { kernel: _, ...window }, needs }) {
     const sizeOfPlane = ({ shape: [, , height = 0, width = 0] }: Tensor): Pair => [height, width];

@@ -35,7 +35,25 @@ const accumulateRow = inPlaceRow("accumulate_", (lowering, target, value) =>
   emitElementwise(lowering, plus, [value], target),
 );
 
-export const inPlace: readonly Operator[] = [copyRow, accumulateRow];
+const zeroRow: Operator = {
+  name: "zero_",
+  effect: true,
+  infer: ([target]) => target!,
+  lower(lowering, { inputs: [target] }) {
+    if (target!.kind === "buffer") lowering.zero(target!);
+    return target!;
+  },
+};
+
+export const inPlace: readonly Operator[] = [copyRow, accumulateRow, zeroRow];
+
+/** Sets a leaf's elements to zero, after everything recorded before. Not differentiable. */
+export function zero_(target: Tensor): Tensor {
+  const { memory } = persistentStorage("zero_", target);
+  noGrad(() => apply(zeroRow, [target], {}));
+  memory.version += 1;
+  return target;
+}
 
 /** Overwrites a leaf's elements with `value`, broadcast, after everything recorded before. Not differentiable. */
 export const copy_ = (target: Tensor, value: Tensor): Tensor => change(copyRow, target, value);

@@ -156,6 +156,8 @@ export interface Lowering {
    */
   store(f: ElementFunction, operands: readonly Value[], out: BufferValue): boolean;
   dispatch(call: KernelCall): void;
+  /** Sets a leaf to zero; what is then added to it is stored in one go. */
+  zero(target: BufferValue): void;
 }
 
 /** Bindings begin at multiples of 64 elements (256 bytes); this is what remains of a value's offset. */
