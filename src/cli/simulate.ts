@@ -27,7 +27,7 @@ export function simulateCommand(): Command {
     .option("--bandwidth <MB/s>", "what each member can send, and receive", numberFrom("--bandwidth", 0.001), 10)
     .option("--latency <ms>", "of every link, one way", numberFrom("--latency", 0, 60_000), 10)
     .option("--model-mb <MB>", "gradients reduced in a step", numberFrom("--model-mb", 0.001, 1024), 10)
-    .option("--chunk-kb <KiB>", "bytes of a chunk", numberFrom("--chunk-kb", 0.0625, 1024), 63)
+    .option("--chunk-kb <KiB>", "bytes of a chunk", numberFrom("--chunk-kb", 0.0625, 262_144), 63)
     .option("--seed <n>", "replay this seed of the collectives' tests instead", integerFrom("--seed", 0))
     .option("--seeds <n>", "how many seeds, from --seed on", integerFrom("--seeds", 1), 1)
     .addHelpText(
