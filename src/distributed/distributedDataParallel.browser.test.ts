@@ -302,6 +302,48 @@ test("a rank with fewer batches finishes under join, and all end with one model"
   }
 });
 
+test("buffers are those of the first rank with inputs, under join", async () => {
+  const make = () => new Sequential(new BatchNorm1d(2), new Linear(2, 1));
+  const replicas = await replicate(makeTabRanks(3), make);
+  await Promise.all(
+    replicas.map((replica, rank) =>
+      replica.join(async () => {
+        for (let batch = 0; batch < (rank === 0 ? 0 : 2); batch += 1) {
+          lossOf(replica, rank, rank + 2).backward();
+          await replica.averageGradients();
+        }
+      }),
+    ),
+  );
+  // Two steps, each a tenth of the way to the mean of rank 1's rows, which is 0.25 and 0.625.
+  for (const { module } of replicas) {
+    const mean = await module.stateDict().get("0.running_mean")!.data();
+    expect(mean[0]).toBeCloseTo(0.19 * 0.25, 6);
+    expect(mean[1]).toBeCloseTo(0.19 * 0.625, 6);
+  }
+});
+
+test("a bucket is read as soon as its gradients are computed, while the rest of backward is still to come", async () => {
+  const [replica] = await replicate(makeTabRanks(1), makeNet, manyBuckets);
+  replica!.registerCommHook(async () => {});
+  const readAt: number[] = [];
+  const { readback, stats } = device;
+  const start = readback.start.bind(readback);
+  readback.start = (slice, bytes) => {
+    readAt.push(stats.dispatches);
+    return start(slice, bytes);
+  };
+  try {
+    lossOf(replica!, 0, 4).backward();
+    await replica!.averageGradients();
+  } finally {
+    readback.start = start;
+  }
+  expect(readAt).toHaveLength(4);
+  for (const [bucket, dispatches] of readAt.entries())
+    if (bucket > 0) expect(dispatches).toBeGreaterThan(readAt[bucket - 1]!);
+});
+
 test("join with divideByInitialWorldSize false divides by the ranks that are left", async () => {
   const replicas = await replicate(makeTabRanks(2), makeNet);
   const whole = copyOf(replicas[0]!, makeNet);

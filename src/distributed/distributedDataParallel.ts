@@ -45,13 +45,17 @@ interface Bucket extends BucketRange {
   readonly gradients: Float32Array<ArrayBuffer>;
 }
 
-/** What ranks tell each other before the buckets of a step; the rest is by parameter how many ranks have a gradient for it. */
-const headerSlots = { active: 0, busy: 1, weighted: 2, samples: 3, ending: 4, count: 5 } as const;
+/**
+ * What ranks tell each other before the buckets of a step. Behind these lies for each rank whether it still has inputs, and then for each parameter
+ * whether there is a gradient for it.
+ */
+const headerSlots = { busy: 0, weighted: 1, samples: 2, ending: 3, count: 4 } as const;
 
 /** A step's header, summed over ranks. */
 export interface StepHeader {
-  /** Ranks that still have inputs. */
+  /** Ranks that still have inputs, and the first of them, whose buffers go to all. */
   readonly active: number;
+  readonly source: number;
   /** Of these, how many had a sample in this step. */
   readonly busy: number;
   /** How many said how many samples they had, and the sum. */
@@ -215,7 +219,7 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
     for (const [index, { parameter, view }] of this.#parameters.entries())
       parameter.grad = sums.uses[index] === 0 && this.#findUnusedParameters ? null : view;
     this.#used.clear();
-    await this.#broadcastBuffers(reads.slice(this.#buckets.length));
+    await this.#broadcastBuffers(sums.source, reads.slice(this.#buckets.length));
   }
 
   /**
@@ -260,33 +264,36 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
 
   #startHeader(samples: number | undefined): Promise<StepHeader> {
     const header = this.#header({
-      [headerSlots.active]: 1,
+      [headerSlots.count + this.group.rank]: 1,
       [headerSlots.busy]: samples === 0 ? 0 : 1,
       [headerSlots.weighted]: samples === undefined ? 0 : 1,
       [headerSlots.samples]: samples ?? 0,
     });
     for (const [index, { parameter, view }] of this.#parameters.entries()) {
       const isSetByHand = parameter.grad !== null && parameter.grad !== view;
-      if (this.#used.has(parameter) || isSetByHand) header[headerSlots.count + index] = 1;
+      if (this.#used.has(parameter) || isSetByHand) header[headerSlots.count + this.group.worldSize + index] = 1;
     }
     return this.#sumHeader(header);
   }
 
   #header(slots: Readonly<Record<number, number>>): Float32Array<ArrayBuffer> {
-    const header = new Float32Array(headerSlots.count + this.#parameters.length);
+    const header = new Float32Array(headerSlots.count + this.group.worldSize + this.#parameters.length);
     for (const [slot, value] of Object.entries(slots)) header[Number(slot)] = value;
     return header;
   }
 
   async #sumHeader(header: Float32Array<ArrayBuffer>): Promise<StepHeader> {
     await this.group.allReduce(header).wait();
+    const first = headerSlots.count + this.group.worldSize;
+    const haveInputs = header.subarray(headerSlots.count, first);
     return {
-      active: header[headerSlots.active]!,
+      active: haveInputs.reduce((sum, one) => sum + one, 0),
+      source: haveInputs.indexOf(1),
       busy: header[headerSlots.busy]!,
       weighted: header[headerSlots.weighted]!,
       samples: header[headerSlots.samples]!,
       ending: header[headerSlots.ending]!,
-      uses: header.subarray(headerSlots.count),
+      uses: header.subarray(first),
     };
   }
 
@@ -301,9 +308,9 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
     });
   }
 
-  /** Reads the buckets, then the buffers that rank 0 gives to all. */
+  /** Reads the buckets, then the buffers where this rank may have to give them to all: rank 0, unless its inputs have ended. */
   #startReads(): readonly Promise<void>[] {
-    const isSource = this.group.rank === 0 && this.group.worldSize > 1;
+    const isSource = this.group.rank === 0 || this.#join !== null;
     const reads = readAsComputed([
       ...this.#buckets.map(({ range, gradients }) => ({ tensor: range, into: gradients })),
       ...(isSource ? this.#buffers.map(({ tensor, values }) => ({ tensor, into: values })) : []),
@@ -318,10 +325,7 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
       throw new CollectiveError(
         `DistributedDataParallel: ${ending} of ${this.group.worldSize} ranks ran out of inputs, so all end here, as throwOnEarlyTermination demands.`,
       );
-    if (weighted > 0 && weighted < active)
-      throw new CollectiveError(
-        `DistributedDataParallel: ${weighted} of ${active} ranks said how many samples their gradients are of; all must, or none.`,
-      );
+    this.#checkWeights(weighted, active);
     if (this.#findUnusedParameters) return;
     const unused = this.#parameters.flatMap(({ name }, index) => {
       const missing = busy - uses[index]!;
@@ -332,6 +336,13 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
         `DistributedDataParallel: no backward pass has reached ${unused.reverse().slice(0, 5).join(", ")}${
           unused.length > 5 ? ` and ${unused.length - 5} more parameters` : ""
         } since gradients were last averaged. Call backward() on all ranks before averageGradients(), or pass findUnusedParameters: true if a step needn't use all parameters.`,
+      );
+  }
+
+  #checkWeights(weighted: number, active: number): void {
+    if (weighted > 0 && weighted < active)
+      throw new CollectiveError(
+        `DistributedDataParallel: ${weighted} of ${active} ranks said how many samples their gradients are of; all must, or none.`,
       );
   }
 
@@ -357,20 +368,16 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
   }
 
   /** Takes part in a step of ranks that still have inputs. */
-  async #shadow({ weighted, active }: StepHeader): Promise<void> {
-    if (weighted > 0 && weighted < active)
-      this.#check({ weighted, active, busy: 0, samples: 0, ending: 0, uses: new Float32Array() });
+  async #shadow({ weighted, active, source }: StepHeader): Promise<void> {
+    this.#checkWeights(weighted, active);
     for (const bucket of this.#buckets) {
       bucket.gradients.fill(0);
       await this.#hook(this.#gradBucket(bucket), this.group);
     }
-    const isSource = this.group.rank === 0;
-    await this.#broadcastBuffers(
-      isSource ? readAsComputed(this.#buffers.map(({ tensor, values }) => ({ tensor, into: values }))) : [],
-    );
+    await this.#broadcastBuffers(source, []);
   }
 
-  async #broadcastBuffers(reads: readonly Promise<void>[]): Promise<void> {
+  async #broadcastBuffers(source: number, reads: readonly Promise<void>[]): Promise<void> {
     const { group } = this;
     if (group.worldSize === 1 || this.#buffers.length === 0) return;
     await Promise.all(reads);
@@ -380,8 +387,8 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
       packed.set(values, offset);
       offset += values.length;
     }
-    await group.broadcast(packed, 0).wait();
-    if (group.rank === 0) return;
+    await group.broadcast(packed, source).wait();
+    if (group.rank === source) return;
     offset = 0;
     for (const { tensor, values } of this.#buffers) {
       tensor.write(packed.subarray(offset, offset + values.length));
