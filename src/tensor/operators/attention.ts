@@ -2,6 +2,7 @@ import { describeShape, OperatorError } from "../shape";
 import type { Tensor } from "../tensor";
 import { arange } from "./creation";
 import { add, le, mul, where } from "./elementwise";
+import { type AttentionAttributes, canFuse, fusedAttention, isLarge } from "./fusedAttention";
 import { matmul } from "./matrix";
 import { softmaxOver } from "./softmax";
 import { expand, reshape, transpose, unsqueeze } from "./views";
@@ -20,7 +21,8 @@ export interface AttentionOptions {
 }
 
 /**
- * torch.nn.functional.scaled_dot_product_attention: softmax(query key^T / sqrt(E) + mask) value.
+ * torch.nn.functional.scaled_dot_product_attention: softmax(query key^T / sqrt(E) + mask) value. Where the
+ * matrix of weights is large (and E at most 128, without dropout), it is one kernel that never holds it.
  * @param query float32 [..., L, E], key [..., S, E], value [..., S, Ev].
  * @returns [..., L, Ev].
  */
@@ -30,17 +32,57 @@ export function scaledDotProductAttention(
   value: Tensor,
   options: AttentionOptions = {},
 ): Tensor {
-  return attentionWithWeights(query, key, value, options).output;
+  const { mask, attributes } = checked(query, key, value, options);
+  const sharesHeads = query.ndim === 4 && query.size(-3) === key.size(-3);
+  const isPlain = !options.dropout && (sharesHeads || options.enableGqa === true);
+  return isPlain && isLarge(query, key) && canFuse(query, key, value, mask)
+    ? fusedAttention(query, key, value, mask, attributes)
+    : attentionWithWeights(query, key, value, options).output;
 }
 
-/** `scaledDotProductAttention` with the attention weights, [..., L, S], after dropout. */
+export interface Attended {
+  readonly output: Tensor;
+  /** [..., L, S], after dropout. */
+  readonly weights: Tensor;
+}
+
+/** `scaledDotProductAttention` with the attention weights. */
 export function attentionWithWeights(
   query: Tensor,
   key: Tensor,
   value: Tensor,
   options: AttentionOptions = {},
-): { readonly output: Tensor; readonly weights: Tensor } {
-  const { attnMask = null, isCausal = false, scale = null, dropout = null, enableGqa = false } = options;
+): Attended {
+  const { mask, attributes } = checked(query, key, value, options);
+  return composedAttention(query, key, value, mask, attributes, options.dropout, options.enableGqa);
+}
+
+/** Attention made of products and a softmax. */
+export function composedAttention(
+  query: Tensor,
+  key: Tensor,
+  value: Tensor,
+  mask: Tensor | null,
+  { isCausal, scale }: AttentionAttributes,
+  dropout: AttentionOptions["dropout"] = null,
+  enableGqa = true,
+): Attended {
+  const heads = enableGqa && query.ndim > 2 ? query.size(-3) : null;
+  const [keys, values] = heads === null ? [key, value] : [repeatHeads(key, heads), repeatHeads(value, heads)];
+  const scores = matmul(mul(query, scale), transpose(keys, -2, -1));
+  const causal = isCausal ? where(causalMask(query.size(-2), key.size(-2)), scores, Number.NEGATIVE_INFINITY) : scores;
+  const probabilities = softmaxOver(mask ? add(causal, mask) : causal, -1);
+  const weights = dropout ? dropout(probabilities) : probabilities;
+  return { output: matmul(weights, values), weights };
+}
+
+/** The mask as what is added to the scores, and what the kernels are made by. */
+function checked(
+  query: Tensor,
+  key: Tensor,
+  value: Tensor,
+  { attnMask = null, isCausal = false, scale = null }: AttentionOptions,
+): { readonly mask: Tensor | null; readonly attributes: AttentionAttributes } {
   const operator = "scaledDotProductAttention";
   const [width = 0, places = 0] = [query.shape.at(-1), key.shape.at(-2)];
   if (query.ndim < 2 || key.ndim < 2 || value.ndim < 2 || key.shape.at(-1) !== width || value.shape.at(-2) !== places)
@@ -51,21 +93,8 @@ export function attentionWithWeights(
     );
   if (attnMask && isCausal)
     throw new OperatorError(operator, "got attnMask and isCausal; expected at most one of them");
-  const factor = scale ?? 1 / Math.sqrt(width);
-  const heads = enableGqa ? query.shape.at(-3)! : 0;
-  const [keys, values] = enableGqa ? [repeatHeads(key, heads), repeatHeads(value, heads)] : [key, value];
-  const scores = matmul(mul(query, factor), transpose(keys, -2, -1));
-  const masked = isCausal
-    ? where(causalMask(query.shape.at(-2)!, places), scores, -Infinity)
-    : withMask(scores, attnMask);
-  const probabilities = softmaxOver(masked, -1);
-  const weights = dropout ? dropout(probabilities) : probabilities;
-  return { output: matmul(weights, values), weights };
-}
-
-function withMask(scores: Tensor, mask: Tensor | null): Tensor {
-  if (!mask) return scores;
-  return mask.dtype === "bool" ? where(mask, scores, -Infinity) : add(scores, mask);
+  const mask = attnMask?.dtype === "bool" ? where(attnMask, 0, Number.NEGATIVE_INFINITY) : attnMask;
+  return { mask, attributes: { isCausal, scale: scale ?? 1 / Math.sqrt(width) } };
 }
 
 /** bool [L, S]: whether query i sees key j, which it does for j <= i. */

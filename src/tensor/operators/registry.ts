@@ -6,6 +6,7 @@ import { cumulative } from "./cumulative";
 import { elementwise } from "./elementwise";
 import { embeddings } from "./embedding";
 import { exponential } from "./exponential";
+import { fusedAttentions } from "./fusedAttention";
 import { indexing } from "./indexing";
 import { inPlace } from "./inPlace";
 import { losses } from "./losses";
@@ -53,6 +54,7 @@ export function operatorNamed(name: string): Operator {
       normalization,
       update,
       losses,
+      fusedAttentions,
       embeddings,
       sparseMaps,
       adaptivePooling,
