@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "vitest";
 import { requestDevice } from "../gpu";
-import { BatchNorm1d, BatchNorm2d, Linear, ModuleList, Sequential } from "../nn";
+import { BatchNorm1d, BatchNorm2d, Linear, ModuleDict, ModuleList, Sequential } from "../nn";
 import { setDefaultDevice, tensor } from "../tensor";
 import type { MemberId } from "../transport/link";
 import { convertSyncBatchNorm, SyncBatchNorm } from "./syncBatchNorm";
@@ -85,7 +85,8 @@ test.each<[string, readonly (readonly [number, number])[]]>([
 test("conversion keeps parameters and buffers, wherever the layer lies", () => {
   const [processGroup] = makeTabRanks(1);
   const list = new ModuleList([new BatchNorm1d(2), new Linear(2, 2)]);
-  const model = new Sequential(new BatchNorm2d(3, { affine: false }), list);
+  const dict = new ModuleDict({ norm: new BatchNorm2d(1) });
+  const model = new Sequential(new BatchNorm2d(3, { affine: false }), list, dict);
   model.eval();
   const before = [...model.stateDict()];
   expect(convertSyncBatchNorm(model, processGroup)).toBe(model);
@@ -95,7 +96,7 @@ test("conversion keeps parameters and buffers, wherever the layer lies", () => {
       .modules()
       .filter((module) => module instanceof SyncBatchNorm)
       .map(({ training }) => training),
-  ).toEqual([false, false]);
+  ).toEqual([false, false, false]);
   expect(convertSyncBatchNorm(new BatchNorm1d(4), processGroup)).toBeInstanceOf(SyncBatchNorm);
 });
 
