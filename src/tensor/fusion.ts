@@ -91,6 +91,16 @@ interface Binding {
   readonly access: Access;
 }
 
+interface Load {
+  readonly value: BufferValue;
+  readonly steps: Steps;
+  readonly name: string;
+  /** The function from the index to its place, if it takes one. */
+  readonly at: string | null;
+  /** The variable that holds its place at the index, if others may use it. */
+  readonly place: string | null;
+}
+
 /** Whether a group with these members fits a kernel, were `stored` of them stored. */
 export function fits<Target>(members: readonly Member<Target>[], stored: number): boolean {
   if (members.length > mostMembers) return false;
@@ -144,7 +154,7 @@ class Writer {
   private readonly fields: string[] = [];
   private readonly functions = new Set<string>();
   private readonly calls: { readonly f: ElementFunction; readonly types: string; readonly name: string }[] = [];
-  private readonly loads: { readonly value: BufferValue; readonly steps: Steps; readonly name: string }[] = [];
+  private readonly loads: Load[] = [];
   private readonly names = new Map<unknown, string>();
 
   word(name: string, type: string, value: Uniform): string {
@@ -275,17 +285,15 @@ ${loadsFirst === "quad" ? "  let i = quad * 4u;\n" : ""}${lines.join("\n")}
 
   /** Loads an operand into a variable, once. */
   private load(value: BufferValue, steps: Steps, lanes: "one" | "quad", prefix: string, lines: string[]): string {
-    const known = this.loads.find(
+    const alike = this.loads.filter(
       (load) =>
         load.name.startsWith(prefix) &&
-        load.value.root === value.root &&
-        load.value.offset === value.offset &&
         sameNumbers(load.steps.sizes, steps.sizes) &&
         sameNumbers(load.steps.strides, steps.strides),
     );
+    const known = alike.find((load) => load.value.root === value.root && load.value.offset === value.offset);
     if (known) return known.name;
     const name = `${prefix}${this.loads.length}`;
-    this.loads.push({ value, steps, name });
     const scalar = wgslType[value.dtype];
     const { sizes, strides } = steps;
     const offset = innerOffset(value);
@@ -298,15 +306,21 @@ ${loadsFirst === "quad" ? "  let i = quad * 4u;\n" : ""}${lines.join("\n")}
       (isLinear(steps) ||
         (sizes[0]! % 4 === 0 && strides.every((stride, d) => (d === 0 ? stride === 1 : stride % 4 === 0))));
     this.bind(`in_${name}`, inVectors ? `vec4<${scalar}>` : scalar, value, "read");
-    const at = isConstant || isLinear(steps) ? null : this.indexFunction(name, steps, base);
-    const indexOf = (i: string) => (isConstant ? base || "0u" : at ? `${at}(${i})` : base ? `${i} + ${base}` : i);
+    // An index takes divisions, so operands that walk alike share it.
+    const shared = base ? undefined : alike.find((load) => load.place !== null);
+    const at = isConstant || isLinear(steps) ? null : (shared?.at ?? this.indexFunction(name, steps, base));
+    const isGathered = at !== null && lanes === "quad" && !inVectors && !(sizes[0]! % 4 === 0 && strides[0] === 0);
+    const place = at && !isGathered ? (shared?.place ?? `${name}_at`) : null;
+    if (place && place !== shared?.place) lines.push(`  let ${place} = ${at}(i);`);
+    this.loads.push({ value, steps, name, at, place: base ? null : place });
+    const indexOf = (i: string) => (isConstant ? base || "0u" : (place ?? (base ? `${i} + ${base}` : i)));
     const element = (i: string) => `in_${name}[${indexOf(i)}]`;
     const whole = base ? `(i + ${base}) >> 2u` : "quad";
     let text: string;
     if (lanes === "one") text = element("i");
-    else if (inVectors) text = `in_${name}[${at ? `${at}(i) >> 2u` : whole}]`;
+    else if (inVectors) text = `in_${name}[${place ? `${place} >> 2u` : whole}]`;
     else if (isConstant || (sizes[0]! % 4 === 0 && strides[0] === 0)) text = `vec4<${scalar}>(${element("i")})`;
-    else if (at) text = `${this.gatherFunction(name, at, scalar, steps)}(i)`;
+    else if (isGathered) text = `${this.gatherFunction(name, at, scalar, steps)}(i)`;
     else text = `vec4<${scalar}>(${fourFrom("i").map(element).join(", ")})`;
     lines.push(`  let ${name} = ${text};`);
     return name;

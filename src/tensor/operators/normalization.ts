@@ -1,8 +1,7 @@
 import joinMomentsCode from "../../../shaders/normJoinMoments.wgsl?raw";
 import rowDotsCode from "../../../shaders/normRowDots.wgsl?raw";
 import rowMomentsCode from "../../../shaders/normRowMoments.wgsl?raw";
-import scaleQuadsCode from "../../../shaders/normScaleQuads.wgsl?raw";
-import scaleRowsCode from "../../../shaders/normScaleRows.wgsl?raw";
+import rowMomentsOfQuadsCode from "../../../shaders/normRowMomentsOfQuads.wgsl?raw";
 import sumPartsCode from "../../../shaders/sumParts.wgsl?raw";
 import { type Shader, spread } from "../../gpu";
 import { apply, noGrad } from "../apply";
@@ -10,9 +9,10 @@ import { describeShape, OperatorError, type Shape, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
 import { zeros } from "./creation";
 import { add, mul, neg, type Operand, rsqrt, sub } from "./elementwise";
+import { elementFunction } from "./elementwiseKernel";
 import { copy_ } from "./inPlace";
 import { mean } from "./reduction";
-import type { Operator } from "./table";
+import type { Operator, Value } from "./table";
 import { expand, reshape, select } from "./views";
 
 /*
@@ -32,6 +32,11 @@ const gridFor = (count: number, perWorkgroup = 64) => spread(Math.ceil(count / p
 const partsOf = (length: number) => Math.max(1, Math.ceil(length / runLength));
 
 const rowMomentsShader: Shader = { name: "normRowMoments", code: rowMomentsCode, bindings: ["read", "write"] };
+const rowMomentsOfQuadsShader: Shader = {
+  name: "normRowMomentsOfQuads",
+  code: rowMomentsOfQuadsCode,
+  bindings: ["read", "write"],
+};
 const joinMomentsShader: Shader = { name: "normJoinMoments", code: joinMomentsCode, bindings: ["read", "write"] };
 
 const rowMomentsRow: Operator = {
@@ -44,7 +49,8 @@ const rowMomentsRow: Operator = {
     const parts = partsOf(length);
     const partial = lowering.allocate([2, parts, rows], "float32");
     lowering.dispatch({
-      shader: rowMomentsShader,
+      // Parts of whole vectors, equally many.
+      shader: length % (4 * parts) === 0 ? rowMomentsOfQuadsShader : rowMomentsShader,
       bindings: [lowering.dense(input!), partial],
       uniforms: [rows, length, parts],
       grid: gridFor(rows * parts),
@@ -68,32 +74,19 @@ const rowMomentsRow: Operator = {
   },
 };
 
-const scaleRowsShader: Shader = {
-  name: "normScaleRows",
-  code: scaleRowsCode,
-  bindings: ["read", "read", "read", "write"],
-};
+const scaled = elementFunction({ name: "scaleRows", body: "return a * b + c;" });
 
-const scaleQuadsShader: Shader = { ...scaleRowsShader, name: "normScaleQuads", code: scaleQuadsCode };
+/** [R] as a column, [R, 1]. */
+const columnOf = (value: Value): Value =>
+  value.kind === "constant"
+    ? { ...value, shape: [...value.shape, 1] }
+    : { ...value, shape: [...value.shape, 1], strides: [...value.strides, 0] };
 
 const scaleRowsRow: Operator = {
   name: "scaleRows",
   infer: ([input]) => ({ shape: input!.shape, dtype: "float32" }),
-  lower(lowering, { inputs: [input, scale, shift], shape }) {
-    const output = lowering.result();
-    const count = sizeOf(shape);
-    if (count === 0) return output;
-    const [, length = 0] = shape;
-    const inQuads = length % 4 === 0;
-    lowering.dispatch({
-      shader: inQuads ? scaleQuadsShader : scaleRowsShader,
-      bindings: [lowering.dense(input!), lowering.dense(scale!), lowering.dense(shift!), output],
-      uniforms: inQuads ? [count / 4, length / 4] : [count, length],
-      grid: gridFor(count, 256),
-      work: 4 * count,
-    });
-    return output;
-  },
+  lower: (lowering, { inputs: [input, scale, shift] }) =>
+    lowering.elementwise(scaled, [input!, columnOf(scale!), columnOf(shift!)], []),
   backward({ inputs: [input, scale], gradient, needs }) {
     const dots = needs[1] || needs[2] ? rowDots(gradient, input!) : null;
     return [
