@@ -12,9 +12,9 @@ import { treeBroadcast, treeReduce } from "./tree";
  * A hop costs the latency and the bytes' time on the wire. Few hops win where latency is the larger part, few bytes where it is the smaller; what
  * a link carries in the time of one latency tells the two apart. (docs/collectives.md has the measurements.)
  */
-const bytesPerLatency = 16 * 1024;
+const bytesPerLatency = 4 * 1024;
 
-/** The sizes at which two ways cost the same, given each one's hops, and the times that each member sends the whole. */
+/** The sizes at which two ways cost the same, given each one's hops, and how often a member sends the whole on average. */
 function crossover(few: { hops: number; wholes: number }, many: { hops: number; wholes: number }): number {
   if (few.hops >= many.hops) return 0;
   const extraWholes = few.wholes - many.wholes;
@@ -39,10 +39,13 @@ export type AllReduceAlgorithm = (place: Place, length: number) => Schedule;
 
 /** @param bytes of the whole, as it travels while it is being combined. */
 export function chooseAllReduce({ worldSize }: Place, bytes: number): AllReduceAlgorithm {
-  const isPower = Number.isInteger(Math.log2(worldSize));
-  const hops = Math.floor(Math.log2(worldSize)) + (isPower ? 0 : 2);
+  const size = 2 ** Math.floor(Math.log2(worldSize));
+  const rounds = Math.log2(size);
+  const extra = worldSize - size;
+  // Members beyond the power of two send theirs once, and get the result once.
+  const doubling = { hops: rounds + (extra > 0 ? 2 : 0), wholes: (size * rounds + 2 * extra) / worldSize };
   const ring = { hops: 2 * (worldSize - 1), wholes: (2 * (worldSize - 1)) / worldSize };
-  return isSmall(bytes, { hops, wholes: hops }, ring) ? recursiveDoubling : ringAllReduce;
+  return isSmall(bytes, doubling, ring) ? recursiveDoubling : ringAllReduce;
 }
 
 /** A tree sends the whole once for each child of the root; chunks in a ring go through all members at once. */
