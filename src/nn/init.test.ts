@@ -82,3 +82,29 @@ test("fans count a convolution's window", () => {
   expect(init.calculateFan(empty(8, 4, 3, 5))).toEqual({ fanIn: 60, fanOut: 120 });
   expect(() => init.calculateFan(empty(8))).toThrow("A tensor of shape [8] has no fan-in and fan-out");
 });
+
+test("orthogonal matrices have orthogonal rows, or columns, of the gain's length", () => {
+  manualSeed(4);
+  const wide = hostValues(init.orthogonal_(empty(3, 2, 4), 2));
+  const tall = hostValues(init.orthogonal_(empty(6, 2)));
+  const product = (values: number[], length: number, at: (vector: number, i: number) => number, a: number, b: number) =>
+    Array.from({ length }, (_, i) => values[at(a, i)]! * values[at(b, i)]!).reduce((x, y) => x + y, 0);
+  for (let a = 0; a < 3; a++)
+    for (let b = 0; b < 3; b++) expect(product(wide, 8, (row, i) => row * 8 + i, a, b)).toBeCloseTo(a === b ? 4 : 0, 6);
+  for (let a = 0; a < 2; a++)
+    for (let b = 0; b < 2; b++)
+      expect(product(tall, 6, (column, i) => i * 2 + column, a, b)).toBeCloseTo(a === b ? 1 : 0, 6);
+});
+
+test("truncated normal numbers lie within their bounds", () => {
+  manualSeed(5);
+  const values = hostValues(init.truncNormal_(empty(1000), 1, 2, -1, 2));
+  expect(Math.min(...values)).toBeGreaterThanOrEqual(-1);
+  expect(Math.max(...values)).toBeLessThanOrEqual(2);
+  expect(() => init.truncNormal_(empty(1), 0, 1, 50, 60)).toThrow("hardly fall between 50 and 60");
+});
+
+test("the identity has ones where row and column are the same", () => {
+  expect(hostValues(init.eye_(empty(2, 3)))).toEqual([1, 0, 0, 0, 1, 0]);
+  expect(() => init.eye_(empty(4))).toThrow("A tensor of shape [4] is no matrix");
+});

@@ -13,12 +13,33 @@ export function uniform_(tensor: Tensor, low = 0, high = 1): Tensor {
 
 /** Normal numbers, by Marsaglia's polar method. */
 export function normal_(tensor: Tensor, mean = 0, deviation = 1): Tensor {
+  const draw = normals();
+  return fill(tensor, () => mean + deviation * draw());
+}
+
+/** Normal numbers, drawn anew where they lie outside of [low, high]. */
+export function truncNormal_(tensor: Tensor, mean = 0, deviation = 1, low = -2, high = 2): Tensor {
+  if (!(low < high && low < mean + 4 * deviation && high > mean - 4 * deviation))
+    throw new Error(
+      `Normal numbers of mean ${mean} and deviation ${deviation} hardly fall between ${low} and ${high}; expected bounds within four deviations.`,
+    );
+  const draw = normals();
+  return fill(tensor, () => {
+    for (;;) {
+      const value = mean + deviation * draw();
+      if (value >= low && value <= high) return value;
+    }
+  });
+}
+
+/** Draws normal numbers of mean 0 and deviation 1 from the next stream. */
+function normals(): () => number {
   const stream = nextRandomStream();
   let drawn = 0;
   let spare: number | null = null;
-  return fill(tensor, () => {
+  return () => {
     if (spare !== null) {
-      const value = mean + deviation * spare;
+      const value = spare;
       spare = null;
       return value;
     }
@@ -29,10 +50,54 @@ export function normal_(tensor: Tensor, mean = 0, deviation = 1): Tensor {
       if (square >= 1 || square === 0) continue;
       const factor = Math.sqrt((-2 * logarithm(square)) / square);
       spare = y * factor;
-      return mean + deviation * x * factor;
+      return x * factor;
     }
+  };
+}
+
+/** The identity matrix, with zeros where the matrix isn't square. */
+export function eye_(tensor: Tensor): Tensor {
+  const [rows, columns] = tensor.shape;
+  if (tensor.ndim !== 2 || rows === undefined || columns === undefined)
+    throw new Error(`A tensor of shape [${tensor.shape.join(", ")}] is no matrix; expected two dimensions.`);
+  return fill(tensor, (index) => (Math.floor(index / columns) === index % columns ? 1 : 0));
+}
+
+/**
+ * A random matrix whose rows, or columns where there are fewer of them, are orthogonal and have the length `gain` (Saxe et
+ * al. 2014); of [out, ...] the other dimensions are joined.
+ */
+export function orthogonal_(tensor: Tensor, gain = 1): Tensor {
+  const [rows = 0, ...rest] = tensor.shape;
+  const columns = rest.reduce((product, size) => product * size, 1);
+  if (tensor.ndim < 2)
+    throw new Error(`A tensor of shape [${tensor.shape.join(", ")}] is no matrix; expected two or more dimensions.`);
+  const [count, length] = rows <= columns ? [rows, columns] : [columns, rows];
+  const draw = normals();
+  const basis: Float64Array[] = [];
+  while (basis.length < count) {
+    const vector = Float64Array.from({ length }, draw);
+    // Twice, since the first time leaves what rounding makes of nearly parallel vectors.
+    for (let pass = 0; pass < 2; pass++)
+      for (const other of basis) {
+        const along = inner(vector, other);
+        for (let i = 0; i < length; i++) vector[i]! -= along * other[i]!;
+      }
+    const size = Math.sqrt(inner(vector, vector));
+    if (size < 1e-6) continue;
+    basis.push(vector.map((value) => value / size));
+  }
+  return fill(tensor, (index) => {
+    const [row, column] = [Math.floor(index / columns), index % columns];
+    return gain * (rows <= columns ? basis[row]![column]! : basis[column]![row]!);
   });
 }
+
+const inner = (a: Float64Array, b: Float64Array): number => {
+  let total = 0;
+  for (let i = 0; i < a.length; i++) total += a[i]! * b[i]!;
+  return total;
+};
 
 export function constant_(tensor: Tensor, value: number): Tensor {
   return fill(tensor, () => value);
