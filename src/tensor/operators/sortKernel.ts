@@ -2,8 +2,11 @@ import { type Shader, spread } from "../../gpu";
 import type { DType } from "../dtype";
 import type { BufferValue, Lowering } from "./table";
 
-/** Elements that are sorted by counting, each against all others of its block, before blocks are merged. */
-const blockLength = 32;
+/**
+ * Elements that are sorted by counting, each against all others of its block, before blocks are merged; and elements
+ * that one invocation merges.
+ */
+const blockLength = 16;
 
 const blocks: Shader = {
   name: "sort blocks",
@@ -51,34 +54,40 @@ const merge: Shader = {
   name: "sort merge",
   bindings: ["read", "read", "write", "write"],
   code: /* wgsl */ `
-struct Uniforms { count: u32, length: u32, width: u32 }
+struct Uniforms { rows: u32, parts: u32, length: u32, width: u32 }
 @group(0) @binding(0) var<uniform> u: Uniforms;
 @group(0) @binding(1) var<storage, read> keys: array<u32>;
 @group(0) @binding(2) var<storage, read> order: array<u32>;
 @group(0) @binding(3) var<storage, read_write> out_keys: array<u32>;
 @group(0) @binding(4) var<storage, read_write> out_order: array<u32>;
+// Each invocation finds where its elements of the result begin in both runs (O. Green, R. McColl, D. Bader: merge path),
+// and takes the smaller from there on; of equal keys, those of the left run come first.
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) n: vec3u) {
   let index = id.x + (id.y + id.z * n.y) * n.x * 64u;
-  if (index >= u.count) { return; }
-  let position = index % u.length;
-  let row = index - position;
-  let start = position - position % (2u * u.width);
+  if (index >= u.parts * u.rows) { return; }
+  let row = index / u.parts * u.length;
+  let first = index % u.parts * ${blockLength}u;
+  let start = first - first % (2u * u.width);
   let middle = min(start + u.width, u.length);
-  let key = keys[index];
-  // Of equal keys, those of the left run come first.
-  let is_left = position < middle;
-  var low = select(start, middle, is_left);
-  var high = select(middle, min(start + 2u * u.width, u.length), is_left);
-  let other_start = low;
+  let end = min(start + 2u * u.width, u.length);
+  let before = first - start;
+  var low = before - min(before, end - middle);
+  var high = min(before, middle - start);
   while (low < high) {
     let at = (low + high) / 2u;
-    let other = keys[row + at];
-    if (other < key || (!is_left && other == key)) { low = at + 1u; } else { high = at; }
+    if (keys[row + start + at] <= keys[row + middle + before - 1u - at]) { low = at + 1u; } else { high = at; }
   }
-  let rank = position - select(middle - start, 0u, is_left) + low - other_start;
-  out_keys[row + rank] = key;
-  out_order[row + rank] = order[index];
+  var left = start + low;
+  var right = middle + before - low;
+  for (var to = first; to < min(first + ${blockLength}u, end); to++) {
+    let takes_left = left < middle && (right >= end || keys[row + left] <= keys[row + right]);
+    let at = select(right, left, takes_left);
+    out_keys[row + to] = keys[row + at];
+    out_order[row + to] = order[row + at];
+    left += select(0u, 1u, takes_left);
+    right += select(1u, 0u, takes_left);
+  }
 }`,
 };
 
@@ -97,7 +106,7 @@ export function emitSort(
 ): BufferValue {
   const [rows, length] = values.shape as [number, number];
   const count = rows * length;
-  const grid = spread(Math.ceil(count / 64));
+  const parts = Math.ceil(length / blockLength);
   let width = blockLength;
   // Each step's results, of which the last must be `order`.
   const steps = length <= blockLength ? 0 : Math.ceil(Math.log2(length / blockLength));
@@ -108,7 +117,7 @@ export function emitSort(
     shader: blocks,
     bindings: [values, keys[steps % 2]!, orders[steps % 2]!],
     uniforms: [count, length, kindOf[values.dtype], descending ? 1 : 0],
-    grid,
+    grid: spread(Math.ceil(count / 64)),
     work: count * blockLength * 2,
   });
   for (let left = steps; left > 0; left--) {
@@ -116,9 +125,9 @@ export function emitSort(
     lowering.dispatch({
       shader: merge,
       bindings: [keys[from]!, orders[from]!, keys[to]!, orders[to]!],
-      uniforms: [count, length, width],
-      grid,
-      work: count * (8 + 4 * Math.log2(width)),
+      uniforms: [rows, parts, length, width],
+      grid: spread(Math.ceil((rows * parts) / 64)),
+      work: count * 8,
     });
     width *= 2;
   }
