@@ -30,11 +30,11 @@ import {
 } from "../tensor/index";
 import { constant_ } from "./init";
 import { emptyParameter } from "./layers";
-import { Module } from "./module";
+import { Module, type ModuleClass } from "./module";
 import { drawUniform } from "./randomness";
 
 /** The module of a function without options. */
-const plain = (of: (input: Tensor) => Tensor) =>
+const plain = (of: (input: Tensor) => Tensor): ModuleClass<[], [input: Tensor]> =>
   class extends Module {
     forward(input: Tensor): Tensor {
       return of(input);
@@ -42,7 +42,10 @@ const plain = (of: (input: Tensor) => Tensor) =>
   };
 
 /** The module of a function with one number, with its default. */
-const withNumber = (of: (input: Tensor, value: number) => Tensor, otherwise: number) =>
+const withNumber = (
+  of: (input: Tensor, value: number) => Tensor,
+  otherwise: number,
+): ModuleClass<[value?: number], [input: Tensor], { readonly value: number }> =>
   class extends Module {
     constructor(readonly value: number = otherwise) {
       super();
@@ -57,7 +60,11 @@ const withNumber = (of: (input: Tensor, value: number) => Tensor, otherwise: num
 const withNumbers = (
   of: (input: Tensor, first: number, second: number) => Tensor,
   [firstDefault, secondDefault]: readonly [number, number],
-) =>
+): ModuleClass<
+  [first?: number, second?: number],
+  [input: Tensor],
+  { readonly first: number; readonly second: number }
+> =>
   class extends Module {
     constructor(
       readonly first: number = firstDefault,

@@ -1,5 +1,5 @@
 import { add, expand, ge, mul, type Shape, type Tensor, where } from "../tensor/index";
-import { Module } from "./module";
+import { Module, type ModuleClass } from "./module";
 import { drawUniform } from "./randomness";
 
 function checkProbability(p: number): void {
@@ -41,7 +41,9 @@ export function alphaDropout(input: Tensor, p = 0.5, training = true, shape: Sha
 export const featureAlphaDropout = (input: Tensor, p = 0.5, training = true): Tensor =>
   alphaDropout(input, p, training, perChannel(input));
 
-const dropoutModule = (of: (input: Tensor, p: number, training: boolean) => Tensor) =>
+const dropoutModule = (
+  of: (input: Tensor, p: number, training: boolean) => Tensor,
+): ModuleClass<[p?: number], [input: Tensor], { readonly p: number }> =>
   class extends Module {
     constructor(readonly p = 0.5) {
       super();

@@ -30,10 +30,12 @@ import {
   tripletMarginLoss,
   type WeightedLossOptions,
 } from "../tensor/index";
-import { Module } from "./module";
+import { Module, type ModuleClass } from "./module";
 
 /** The module of a loss of an input and a target. */
-const ofTwo = <Options>(loss: (input: Tensor, target: Tensor, options?: Options) => Tensor) =>
+const ofTwo = <Options>(
+  loss: (input: Tensor, target: Tensor, options?: Options) => Tensor,
+): ModuleClass<[options?: Options], [input: Tensor, target: Tensor]> =>
   class extends Module {
     constructor(readonly options?: Options) {
       super();
@@ -45,7 +47,9 @@ const ofTwo = <Options>(loss: (input: Tensor, target: Tensor, options?: Options)
   };
 
 /** The module of a loss of three tensors. */
-const ofThree = <Options>(loss: (first: Tensor, second: Tensor, third: Tensor, options?: Options) => Tensor) =>
+const ofThree = <Options>(
+  loss: (first: Tensor, second: Tensor, third: Tensor, options?: Options) => Tensor,
+): ModuleClass<[options?: Options], [first: Tensor, second: Tensor, third: Tensor]> =>
   class extends Module {
     constructor(readonly options?: Options) {
       super();

@@ -227,3 +227,11 @@ function assign(target: Tensor, value: Tensor | TensorValue): void {
   else if (target.dtype === "float32") target.write(Float32Array.from(value.data, Number));
   else target.write(Int32Array.from(value.data, Number));
 }
+
+/**
+ * A class of modules with these arguments of its constructor and of `forward`. Functions that make classes name it as
+ * their result, since TypeScript declares no anonymous class with private members.
+ */
+export type ModuleClass<Arguments extends unknown[], Inputs extends Tensor[], Own = unknown> = new (
+  ...args: Arguments
+) => Module & Own & { forward(...inputs: Inputs): Tensor };

@@ -14,14 +14,14 @@ import {
   maxPool2d,
   type Tensor,
 } from "../tensor/index";
-import { Module } from "./module";
+import { Module, type ModuleClass } from "./module";
 
 type Size = number | readonly [number, number];
 
 /** The module of a pool with a window. */
 const windowed = <Kernel extends Size, Options extends object>(
   of: (input: Tensor, kernelSize: Kernel, options?: Options) => Tensor,
-) =>
+): ModuleClass<[kernelSize: Kernel, options?: Options], [input: Tensor], { readonly kernelSize: Kernel }> =>
   class extends Module {
     constructor(
       readonly kernelSize: Kernel,
@@ -36,7 +36,9 @@ const windowed = <Kernel extends Size, Options extends object>(
   };
 
 /** The module of a pool to a size. */
-const adaptive = <OutputSize extends AdaptiveSize>(of: (input: Tensor, size: OutputSize) => Tensor) =>
+const adaptive = <OutputSize extends AdaptiveSize>(
+  of: (input: Tensor, size: OutputSize) => Tensor,
+): ModuleClass<[outputSize: OutputSize], [input: Tensor], { readonly outputSize: OutputSize }> =>
   class extends Module {
     constructor(readonly outputSize: OutputSize) {
       super();

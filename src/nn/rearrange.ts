@@ -10,7 +10,7 @@ import {
   type Tensor,
   unfold,
 } from "../tensor/index";
-import { Module } from "./module";
+import { Module, type ModuleClass } from "./module";
 
 /** Resizes spatial dimensions. */
 export class Upsample extends Module {
@@ -73,7 +73,10 @@ export class Fold extends Module {
 }
 
 /** Pads in so many dimensions, by one number on all sides or by two for each dimension, the last first. */
-const padding = (mode: PaddingMode, dims: number) =>
+const padding = (
+  mode: PaddingMode,
+  dims: number,
+): ModuleClass<[padding: number | readonly number[], value?: number], [input: Tensor], { readonly value: number }> =>
   class extends Module {
     constructor(
       readonly padding: number | readonly number[],
