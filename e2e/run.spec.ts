@@ -41,6 +41,21 @@ test("ringlet run ends with the first failing tab's code", async () => {
   expect(stderr).toContain("[1] Error: rank 1 has had enough");
 });
 
+test("a collective of the user's own, a gossip average, brings four ranks together", async () => {
+  const { code, stdout, stderr } = await ringlet(
+    "run",
+    "docs/examples/gossip.ts",
+    "--peers",
+    "4",
+    "--",
+    "--rounds",
+    "40",
+  );
+  expect(code, stderr).toBe(0);
+  const within = Number(stdout.match(/gossip came within ([\d.e+-]+)/)?.[1]);
+  expect(within).toBeLessThan(0.01);
+});
+
 async function runScript(source: string, args: readonly string[]) {
   const folder = await mkdtemp(join(tmpdir(), "ringlet-run-"));
   try {
