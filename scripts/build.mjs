@@ -79,7 +79,7 @@ const types = async () => {
 
 /** The sources import without extensions; users whose TypeScript resolves as Node does need them. */
 const withExtensions = (declarations, folder) =>
-  declarations.replace(/(?<=from |import\()"(\.[^"]*)"/g, (specifier, path) => {
+  declarations.replace(/(?<=from |import\(|import )"(\.[^"]*)"/g, (specifier, path) => {
     const endings = [".js", "/index.js"];
     const ending = endings.find((end) => existsSync(resolve(folder, path + end.replace(".js", ".d.ts"))));
     return ending ? `"${path}${ending}"` : specifier;
