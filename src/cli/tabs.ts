@@ -45,7 +45,7 @@ export async function openBrowser(choice: AdapterChoice, probeUrl: string): Prom
 
 async function launch(executablePath: string, args: string[]): Promise<Browser> {
   try {
-    return await chromium.launch({ executablePath, args, handleSIGINT: false, handleSIGTERM: false });
+    return await chromium.launch({ executablePath, args });
   } catch (error) {
     throw new UserError(`The browser ${executablePath} did not start: ${firstLine(error)}`);
   }
