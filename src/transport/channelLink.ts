@@ -1,7 +1,7 @@
 import type { Clock, TimerHandle } from "../base/clock";
+import { BaseLink } from "./baseLink";
 import { decodeFrame, encodeFrame, headerBytes, type WireHeader } from "./frame";
-import { FrameInbox } from "./frameInbox";
-import type { Frame, FrameHeader, Link, LinkCounters, MemberId } from "./link";
+import type { Frame, FrameHeader, Link, MemberId } from "./link";
 import { shortId } from "./memberId";
 import { highWaterBytes, type Pipe } from "./pipe";
 
@@ -34,7 +34,7 @@ export interface ChannelLinkOptions {
 }
 
 /** A proven link over an open pipe. */
-export class ChannelLink implements Link {
+export class ChannelLink extends BaseLink implements Link {
   readonly peer: MemberId;
   readonly maxPayload: number;
   /** Called once, before onClose, for the network that holds this link. */
@@ -43,23 +43,19 @@ export class ChannelLink implements Link {
   onSignal: ((frame: Frame) => void) | null = null;
   readonly #pipe: Pipe;
   readonly #clock: Clock;
-  readonly #inbox = new FrameInbox();
-  readonly #counters = { sentPayload: 0, sentTotal: 0, receivedPayload: 0, receivedTotal: 0 };
   /** The pipe copies what it is given, so that one buffer serves all messages. */
   readonly #message: Uint8Array<ArrayBuffer>;
   #queue: Queued[] = [];
   #queueHead = 0;
   #queuedBytes = 0;
   #waiting: (() => void)[] = [];
-  #closeReason: string | null = null;
-  #onClose: ((reason: string) => void) | null = null;
-  #closeTold = false;
   #timer: TimerHandle | null = null;
   #lastTick: number;
   #silence = 0;
   #sentSinceTick = false;
 
   constructor(options: ChannelLinkOptions) {
+    super();
     const { pipe, peer, clock } = options;
     this.peer = peer;
     this.#pipe = pipe;
@@ -79,33 +75,8 @@ export class ChannelLink implements Link {
     });
   }
 
-  get counters(): LinkCounters {
-    return this.#counters;
-  }
-  get open(): boolean {
-    return this.#closeReason === null;
-  }
-
-  get onFrame(): ((frame: Frame) => void) | null {
-    return this.#inbox.handler;
-  }
-  set onFrame(handler: ((frame: Frame) => void) | null) {
-    this.#inbox.handler = handler;
-  }
-
-  get onClose(): ((reason: string) => void) | null {
-    return this.#onClose;
-  }
-  set onClose(handler: ((reason: string) => void) | null) {
-    this.#onClose = handler;
-    this.#tellClose();
-  }
-
   send(header: FrameHeader, payload: Uint8Array<ArrayBufferLike>): void {
-    if (payload.length > this.maxPayload)
-      throw new RangeError(
-        `A frame to member ${shortId(this.peer)} has ${payload.length} bytes; this link takes ${this.maxPayload} at most.`,
-      );
+    this.checkSize(payload);
     if (!this.open) return;
     if (this.#queueHead === this.#queue.length && this.#mayPush(payload)) {
       this.#push(header, payload);
@@ -138,8 +109,8 @@ export class ChannelLink implements Link {
   #push(header: WireHeader, payload: Uint8Array<ArrayBufferLike>): void {
     const message = encodeFrame(header, payload, this.#message);
     this.#pipe.send(message);
-    this.#counters.sentPayload += payload.length;
-    this.#counters.sentTotal += message.length;
+    this.count.sentPayload += payload.length;
+    this.count.sentTotal += message.length;
     this.#sentSinceTick = true;
   }
 
@@ -164,8 +135,8 @@ export class ChannelLink implements Link {
       this.close(`Member ${shortId(this.peer)} was dropped. ${frame}`);
       return;
     }
-    this.#counters.receivedPayload += frame.payload.length;
-    this.#counters.receivedTotal += message.byteLength;
+    this.count.receivedPayload += frame.payload.length;
+    this.count.receivedTotal += message.byteLength;
     const { kind } = frame;
     switch (kind) {
       case "heartbeat":
@@ -179,10 +150,8 @@ export class ChannelLink implements Link {
         return;
       case "control":
       case "chunk":
-      case "state": {
-        const problem = this.#inbox.deliver({ ...frame, kind });
-        if (problem !== null) this.close(`Member ${shortId(this.peer)} was dropped. ${problem}`);
-      }
+      case "state":
+        this.deliver({ ...frame, kind });
     }
   }
 
@@ -205,24 +174,18 @@ export class ChannelLink implements Link {
 
   #end(reason: string): void {
     if (!this.open) return;
-    this.#closeReason = reason;
+    this.markClosed(reason);
     if (this.#timer !== null) this.#clock.clearTimeout(this.#timer);
     this.#queue = [];
     this.#queueHead = 0;
     this.#release();
     this.onGone?.();
-    this.#tellClose();
+    this.tellClose();
   }
 
   #release(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const resolve of waiting) resolve();
-  }
-
-  #tellClose(): void {
-    if (this.#closeReason === null || this.#onClose === null || this.#closeTold) return;
-    this.#closeTold = true;
-    this.#onClose(this.#closeReason);
   }
 }

@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock";
 import { seededRandom } from "../base/seededRandom";
-import { FrameInbox } from "./frameInbox";
-import type { Frame, FrameHeader, Link, LinkCounters, MemberId, Network } from "./link";
+import { BaseLink } from "./baseLink";
+import type { Frame, FrameHeader, Link, MemberId, Network } from "./link";
 import { shortId } from "./memberId";
 
 export interface InProcessOptions {
@@ -184,23 +184,19 @@ class InProcessNetwork implements Network {
   }
 }
 
-class InProcessLink implements Link {
+class InProcessLink extends BaseLink implements Link {
   readonly peer: MemberId;
   readonly maxPayload: number;
   readonly #way: Way;
   readonly #headerBytes: number;
-  readonly #inbox = new FrameInbox();
-  readonly #counters = { sentPayload: 0, sentTotal: 0, receivedPayload: 0, receivedTotal: 0 };
   #other: InProcessLink | null = null;
   #removed: () => void = () => {};
-  #closeReason: string | null = null;
-  #onClose: ((reason: string) => void) | null = null;
-  #closeTold = false;
   #queued = 0;
   #silent = false;
   #waiting: (() => void)[] = [];
 
   constructor(peer: MemberId, way: Way, options: InProcessOptions) {
+    super();
     this.peer = peer;
     this.#way = way;
     this.#headerBytes = options.headerBytes ?? 24;
@@ -212,38 +208,13 @@ class InProcessLink implements Link {
     this.#removed = removed;
   }
 
-  get counters(): LinkCounters {
-    return this.#counters;
-  }
-  get open(): boolean {
-    return this.#closeReason === null;
-  }
-
-  get onFrame(): ((frame: Frame) => void) | null {
-    return this.#inbox.handler;
-  }
-  set onFrame(handler: ((frame: Frame) => void) | null) {
-    this.#inbox.handler = handler;
-  }
-
-  get onClose(): ((reason: string) => void) | null {
-    return this.#onClose;
-  }
-  set onClose(handler: ((reason: string) => void) | null) {
-    this.#onClose = handler;
-    this.#tellClose();
-  }
-
   send(header: FrameHeader, payload: Uint8Array<ArrayBufferLike>): void {
-    if (payload.length > this.maxPayload)
-      throw new RangeError(
-        `A frame to member ${shortId(this.peer)} has ${payload.length} bytes; this link takes ${this.maxPayload} at most.`,
-      );
+    this.checkSize(payload);
     const other = this.#other;
     if (!this.open || other === null) return;
     const { kind, epoch, step, channel, offset } = header;
-    this.#counters.sentPayload += payload.length;
-    this.#counters.sentTotal += payload.length + this.#headerBytes;
+    this.count.sentPayload += payload.length;
+    this.count.sentTotal += payload.length + this.#headerBytes;
     this.#queued += 1;
     this.#way.later(() => {
       // The bytes are taken as late as they may be, so that a sender that changes them too early is found out.
@@ -273,36 +244,27 @@ class InProcessLink implements Link {
   }
 
   silence(): void {
-    this.#inbox.handler = null;
-    this.#onClose = null;
-    this.#closeTold = true;
+    this.forgetUsers();
     this.lose("This member is gone.");
   }
 
   #arrive(frame: Frame): void {
     if (!this.open) return;
-    this.#counters.receivedPayload += frame.payload.length;
-    this.#counters.receivedTotal += frame.payload.length + this.#headerBytes;
-    const problem = this.#inbox.deliver(frame);
-    if (problem !== null) this.close(`Member ${shortId(this.peer)} was dropped. ${problem}`);
+    this.count.receivedPayload += frame.payload.length;
+    this.count.receivedTotal += frame.payload.length + this.#headerBytes;
+    this.deliver(frame);
   }
 
   #end(reason: string): void {
-    this.#closeReason = reason;
+    this.markClosed(reason);
     this.#removed();
     this.#release();
-    this.#tellClose();
+    this.tellClose();
   }
 
   #release(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const resolve of waiting) resolve();
-  }
-
-  #tellClose(): void {
-    if (this.#closeReason === null || this.#onClose === null || this.#closeTold) return;
-    this.#closeTold = true;
-    this.#onClose(this.#closeReason);
   }
 }

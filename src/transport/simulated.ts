@@ -1,8 +1,8 @@
 import type { Clock } from "../base/clock";
 import { seededRandom } from "../base/seededRandom";
+import { BaseLink } from "./baseLink";
 import { headerBytes } from "./frame";
-import { FrameInbox } from "./frameInbox";
-import type { Frame, FrameHeader, Link, LinkCounters, MemberId, Network } from "./link";
+import type { Frame, FrameHeader, Link, MemberId, Network } from "./link";
 import { shortId } from "./memberId";
 
 export interface SimulatedOptions {
@@ -166,12 +166,10 @@ class SimulatedNetwork implements Network {
   }
 }
 
-class SimulatedLink implements Link {
+class SimulatedLink extends BaseLink implements Link {
   readonly maxPayload: number;
   readonly #network: SimulatedNetwork;
   readonly #hub: SimulatedHub;
-  readonly #inbox = new FrameInbox();
-  readonly #counters = { sentPayload: 0, sentTotal: 0, receivedPayload: 0, receivedTotal: 0 };
   #other: SimulatedLink | null = null;
   /** What is on its way to the other side: timers of equal times keep its order. */
   readonly #onWay: (() => void)[] = [];
@@ -179,9 +177,6 @@ class SimulatedLink implements Link {
   #lastArrival = 0;
   /** Bytes that are still sent before the link breaks. */
   #bytesLeft = Number.POSITIVE_INFINITY;
-  #closeReason: string | null = null;
-  #closeTold = false;
-  #onClose: ((reason: string) => void) | null = null;
   /** What comes over it doesn't arrive any more. */
   #broken = false;
 
@@ -190,6 +185,7 @@ class SimulatedLink implements Link {
     readonly peer: MemberId,
     hub: SimulatedHub,
   ) {
+    super();
     this.#network = network;
     this.#hub = hub;
     this.maxPayload = hub.options.maxPayload;
@@ -199,39 +195,14 @@ class SimulatedLink implements Link {
     this.#other = other;
   }
 
-  get counters(): LinkCounters {
-    return this.#counters;
-  }
-  get open(): boolean {
-    return this.#closeReason === null;
-  }
-
-  get onFrame(): ((frame: Frame) => void) | null {
-    return this.#inbox.handler;
-  }
-  set onFrame(handler: ((frame: Frame) => void) | null) {
-    this.#inbox.handler = handler;
-  }
-
-  get onClose(): ((reason: string) => void) | null {
-    return this.#onClose;
-  }
-  set onClose(handler: ((reason: string) => void) | null) {
-    this.#onClose = handler;
-    this.#tellClose();
-  }
-
   send(header: FrameHeader, payload: Uint8Array<ArrayBufferLike>): void {
-    if (payload.length > this.maxPayload)
-      throw new RangeError(
-        `A frame to member ${shortId(this.peer)} has ${payload.length} bytes; this link takes ${this.maxPayload} at most.`,
-      );
+    this.checkSize(payload);
     const other = this.#other;
     if (!this.open || other === null) return;
     const { clock, copies } = this.#hub.options;
     const bytes = payload.length + headerBytes;
-    this.#counters.sentPayload += payload.length;
-    this.#counters.sentTotal += bytes;
+    this.count.sentPayload += payload.length;
+    this.count.sentTotal += bytes;
     const { kind, epoch, step, channel, offset } = header;
     const sent = this.#departure(bytes);
     if (bytes > this.#bytesLeft) {
@@ -291,9 +262,7 @@ class SimulatedLink implements Link {
   }
 
   silence(): void {
-    this.#inbox.handler = null;
-    this.#onClose = null;
-    this.#closeTold = true;
+    this.forgetUsers();
     this.break();
   }
 
@@ -327,22 +296,15 @@ class SimulatedLink implements Link {
 
   #arrive(frame: Frame, bytes: number): void {
     if (!this.open || this.#broken) return;
-    this.#counters.receivedPayload += frame.payload.length;
-    this.#counters.receivedTotal += bytes;
-    const problem = this.#inbox.deliver(frame);
-    if (problem !== null) this.close(`Member ${shortId(this.peer)} was dropped. ${problem}`);
+    this.count.receivedPayload += frame.payload.length;
+    this.count.receivedTotal += bytes;
+    this.deliver(frame);
   }
 
   #end(reason: string): void {
-    if (this.#closeReason !== null) return;
-    this.#closeReason = reason;
+    if (!this.open) return;
+    this.markClosed(reason);
     this.#network.remove(this);
-    this.#tellClose();
-  }
-
-  #tellClose(): void {
-    if (this.#closeReason === null || this.#onClose === null || this.#closeTold) return;
-    this.#closeTold = true;
-    this.#onClose(this.#closeReason);
+    this.tellClose();
   }
 }
