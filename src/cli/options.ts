@@ -1,3 +1,4 @@
+import { messageOf } from "../base/messageOf";
 import type { IceServer } from "../server/iceServers";
 import { parseIceServers } from "../server/iceServers";
 import { UserError } from "./userError";
@@ -33,6 +34,6 @@ export function iceServersFromEnvironment(text = process.env.RINGLET_ICE_SERVERS
   try {
     return parseIceServers(text);
   } catch (error) {
-    throw new UserError(error instanceof Error ? error.message : String(error), 2);
+    throw new UserError(messageOf(error), 2);
   }
 }

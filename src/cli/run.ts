@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { Command, Option } from "commander";
 import type { ConsoleMessage, Page } from "playwright-core";
+import { messageOf } from "../base/messageOf";
 import { packageRoot } from "../server/packageRoot";
 import { startServer } from "../server/server";
 import { iceServersFromEnvironment, integerFrom } from "./options";
@@ -145,7 +146,7 @@ async function bundle(script: string): Promise<string> {
     if (chunk?.type !== "chunk") throw new Error("the bundle is empty");
     return chunk.code;
   } catch (error) {
-    throw new UserError(`${path} can't be bundled: ${error instanceof Error ? error.message : String(error)}`);
+    throw new UserError(`${path} can't be bundled: ${messageOf(error)}`);
   }
 }
 

@@ -1,6 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { Command, Option } from "commander";
 import type { Page } from "playwright-core";
+import { messageOf } from "../base/messageOf";
 import type { JobResult } from "../job/result";
 import { defaultSpec, type JobSpec, type ModelName, modelNames, parseJobSpec, recipeNames } from "../job/spec";
 import { startServer } from "../server/server";
@@ -94,7 +95,7 @@ function checkedSpec(spec: object): JobSpec {
   try {
     return parseJobSpec(spec);
   } catch (error) {
-    throw new UserError(error instanceof Error ? error.message : String(error), 2);
+    throw new UserError(messageOf(error), 2);
   }
 }
 

@@ -1,5 +1,6 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import { messageOf } from "../base/messageOf";
 import type { JobAddress } from "../worker/api";
 import { fetchServerInfo } from "../worker/serverInfo";
 import { inviteLink, isLoopback } from "./address";
@@ -30,7 +31,7 @@ export function InviteDialog({ address, open }: InviteDialogProps) {
       },
       (error: unknown) => {
         server.value = { shareOrigin: null };
-        problem.value = `The server didn't say how other machines reach it (${error instanceof Error ? error.message : String(error)}).`;
+        problem.value = `The server didn't say how other machines reach it (${messageOf(error)}).`;
       },
     );
   }, [shown, copied, server, problem]);

@@ -1,4 +1,5 @@
 import { useSignal } from "@preact/signals";
+import { messageOf } from "../base/messageOf";
 import { modelNames } from "../job/spec";
 import { AdvancedFields } from "./AdvancedFields";
 import { Field } from "./Field";
@@ -24,7 +25,7 @@ const iceProblem = (text: string): string | undefined => {
     parseIceServers(text);
     return undefined;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 };
 

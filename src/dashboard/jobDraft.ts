@@ -1,3 +1,4 @@
+import { messageOf } from "../base/messageOf";
 import { defaultSpec, type JobSpec, type ModelName, parseJobSpec } from "../job/spec";
 
 /** The optimizers that the form has fields for. */
@@ -142,7 +143,7 @@ export function readDraft(draft: JobDraft): DraftReading {
   try {
     return { kind: "valid", spec: parseJobSpec(toJson(draft)) };
   } catch (error) {
-    return { kind: "invalid", errors: { form: error instanceof Error ? error.message : String(error) } };
+    return { kind: "invalid", errors: { form: messageOf(error) } };
   }
 }
 
@@ -151,7 +152,7 @@ function problemWith(draft: JobDraft): string | null {
     parseJobSpec(toJson(draft));
     return null;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }
 

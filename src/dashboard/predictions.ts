@@ -1,4 +1,5 @@
 import type * as Comlink from "comlink";
+import { messageOf } from "../base/messageOf";
 import type { JobSnapshot } from "../job/snapshot";
 import type { RingletWorker } from "../worker/api";
 import { predictions, predictionsFailure } from "./state";
@@ -26,7 +27,7 @@ export function refreshPredictions(worker: Comlink.Remote<RingletWorker>, now: J
         predictionsFailure.value = null;
       },
       (error: unknown) => {
-        predictionsFailure.value = error instanceof Error ? error.message : String(error);
+        predictionsFailure.value = messageOf(error);
       },
     )
     .finally(() => {

@@ -1,5 +1,6 @@
 import { batch } from "@preact/signals";
 import * as Comlink from "comlink";
+import { messageOf } from "../base/messageOf";
 import type { JobSnapshot } from "../job/snapshot";
 import type { JobSpec } from "../job/spec";
 import type { JobAddress, RingletWorker } from "../worker/api";
@@ -31,9 +32,6 @@ let workerIceServers = "";
 
 const brokenLink = "Ask whoever sent it for the whole link, or start a job of your own.";
 const closedJob = "Try again if the job should be running, ask for a new link, or start a job of your own.";
-
-/** The sentence that an error carries. */
-const sentence = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** The tab's worker, made anew when the ICE servers changed before it had a job. */
 function connect(): Comlink.Remote<RingletWorker> {
@@ -71,7 +69,7 @@ async function look(): Promise<void> {
   try {
     gpu.value = await connect().gpu();
   } catch (error) {
-    failure.value = sentence(error);
+    failure.value = messageOf(error);
   }
 }
 
@@ -86,7 +84,7 @@ async function openJob(address: JobAddress): Promise<void> {
     ]);
     gpu.value = status;
   } catch (error) {
-    view.value = { kind: "message", title: "This job can't be opened", text: sentence(error), advice: closedJob };
+    view.value = { kind: "message", title: "This job can't be opened", text: messageOf(error), advice: closedJob };
     return;
   }
   view.value = { kind: "job", address };
@@ -137,7 +135,7 @@ async function act(action: Action, run: () => Promise<void>): Promise<void> {
   try {
     await run();
   } catch (error) {
-    failure.value = sentence(error);
+    failure.value = messageOf(error);
   } finally {
     busy.value = null;
   }
@@ -175,5 +173,5 @@ export function warnLoneMember(event: BeforeUnloadEvent): void {
 
 /** Shows what nobody caught. */
 export function reportUncaught(error: unknown): void {
-  failure.value = `Something unforeseen went wrong: ${sentence(error)}`;
+  failure.value = `Something unforeseen went wrong: ${messageOf(error)}`;
 }

@@ -1,3 +1,4 @@
+import { messageOf } from "../base/messageOf";
 import { parseIdx } from "./idx";
 import {
   idxBytes,
@@ -129,7 +130,7 @@ async function download(
   const response = await get(url);
   const bytes = new Uint8Array(asset.bytes);
   const loaded = await fill(bytes, response.body, report).catch((error: unknown) => {
-    throw new Error(`The download of ${asset.name} broke off (${reason(error)}). Reload the page to try again.`);
+    throw new Error(`The download of ${asset.name} broke off (${messageOf(error)}). Reload the page to try again.`);
   });
   if (loaded > bytes.byteLength)
     throw new Error(`${asset.name} was altered on its way: more than its ${asset.bytes} bytes arrived.`);
@@ -140,7 +141,7 @@ async function inflate(compressed: Uint8Array<ArrayBuffer>, length: number, name
   const bytes = new Uint8Array(length);
   const stream = new Blob([compressed]).stream().pipeThrough(new DecompressionStream("gzip"));
   const loaded = await fill(bytes, stream).catch((error: unknown) => {
-    throw new Error(`${name} could not be decompressed (${reason(error)}).`);
+    throw new Error(`${name} could not be decompressed (${messageOf(error)}).`);
   });
   if (loaded !== length) throw new Error(`${name} does not hold the ${length} bytes that MNIST has there.`);
   return bytes;
@@ -182,7 +183,7 @@ async function fetchManifest(url: URL): Promise<MnistManifest> {
 async function get(url: URL): Promise<Response> {
   // The files have a cache of their own, and a second copy in the browser's would only take room.
   const response = await fetch(url, { cache: "no-store" }).catch((error: unknown) => {
-    throw new Error(`${url} can't be reached (${reason(error)}): is the Ringlet server still running?`);
+    throw new Error(`${url} can't be reached (${messageOf(error)}): is the Ringlet server still running?`);
   });
   if (!response.ok) {
     const answer = (await response.text()).trim();
@@ -196,5 +197,3 @@ async function openCache(): Promise<Cache | null> {
   if (!("caches" in globalThis)) return null;
   return caches.open(cacheName).catch(() => null);
 }
-
-const reason = (error: unknown) => (error instanceof Error ? error.message : String(error));

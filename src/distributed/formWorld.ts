@@ -1,6 +1,7 @@
 import { concatBytes, fromHex, toHex } from "../base/bytes";
 import type { Clock } from "../base/clock";
 import { deferred } from "../base/deferred";
+import { messageOf } from "../base/messageOf";
 import type { Link, MemberId, Network } from "../transport/link";
 import { memberId, memberIdBytes, shortId } from "../transport/memberId";
 import { CollectiveError } from "./work";
@@ -136,7 +137,7 @@ async function linkAll(
   if (rank > 0)
     for (const member of members.slice(rank + 1))
       network.dial(member, root).then(arrived, (error: unknown) => {
-        complete.reject(new CollectiveError(error instanceof Error ? error.message : String(error)));
+        complete.reject(new CollectiveError(messageOf(error)));
       });
   await complete.promise;
 }

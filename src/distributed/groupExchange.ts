@@ -1,4 +1,5 @@
 import { deferred } from "../base/deferred";
+import { messageOf } from "../base/messageOf";
 import type { Frame } from "../transport/link";
 import type { Place } from "./algorithms/boundaries";
 import { Collective, type CollectiveOptions } from "./collective";
@@ -96,7 +97,7 @@ export class GroupExchange {
       } catch (error) {
         await previous;
         // The others must not wait for what won't begin here.
-        for (; next < count; next += 1) this.#refuse(first + next, records[next]!, sentenceOf(error));
+        for (; next < count; next += 1) this.#refuse(first + next, records[next]!, messageOf(error));
         throw error;
       } finally {
         own.resolve();
@@ -235,10 +236,6 @@ export class GroupExchange {
     const payload = new Uint8Array(new TextEncoder().encode(text).subarray(0, noticeBytes));
     this.#world.send(rank, { kind: "control", epoch: this.#id, step, channel: sequence, offset: 0 }, payload);
   }
-}
-
-function sentenceOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** 32-bit FNV-1a. */

@@ -1,3 +1,4 @@
+import { messageOf } from "../base/messageOf";
 import { CollectiveError, type Work } from "./work";
 
 /** A Work made of several parts, one of which may be under way. */
@@ -23,7 +24,7 @@ export class GroupWork implements Work {
         this.exception =
           error instanceof CollectiveError && error === this.#part?.exception
             ? error
-            : new CollectiveError(`${title} failed. ${error instanceof Error ? error.message : String(error)}`, {
+            : new CollectiveError(`${title} failed. ${messageOf(error)}`, {
                 cause: error,
               });
         throw this.exception;

@@ -1,3 +1,4 @@
+import { messageOf } from "../base/messageOf";
 import { BufferPool } from "./bufferPool";
 import { DeviceLostError, GpuError } from "./errors";
 import { PipelineCache } from "./pipelineCache";
@@ -90,7 +91,7 @@ export class Device {
   /** The error behind a read that the browser rejected. */
   explain(reason: unknown): Error {
     if (this.failure) return this.failure;
-    const why = reason instanceof Error ? reason.message : String(reason);
+    const why = messageOf(reason);
     return new DeviceLostError(this.loss ?? `The GPU was lost before a result could be read: ${why}`);
   }
 }

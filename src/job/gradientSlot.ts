@@ -1,3 +1,4 @@
+import { messageOf } from "../base/messageOf";
 import type { Ring } from "../distributed/ring";
 import type { Work } from "../distributed/work";
 
@@ -24,7 +25,7 @@ export function makeSlot(values: Float32Array<ArrayBuffer>): GradientSlot {
 export async function reduceAll(ring: Ring, works: readonly Work[]): Promise<void> {
   const outcomes = works.map((work) =>
     work.wait().catch((error: unknown) => {
-      ring.abort(error instanceof Error ? error.message : String(error));
+      ring.abort(messageOf(error));
     }),
   );
   await Promise.all(outcomes);

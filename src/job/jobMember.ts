@@ -1,6 +1,7 @@
 import { equalBytes } from "../base/bytes";
 import { type Clock, realClock, type TimerHandle } from "../base/clock";
 import { type Deferred, deferred } from "../base/deferred";
+import { messageOf } from "../base/messageOf";
 import { Ring } from "../distributed/ring";
 import type { Frame, Link, MemberId, Network } from "../transport/link";
 import { Agreements } from "./agreements";
@@ -457,7 +458,7 @@ export class JobMember {
     try {
       this.#peers.attach(await this.#options.network.dial(peer, via));
     } catch (error) {
-      problem = sentenceOf(error).slice(0, 500);
+      problem = messageOf(error).slice(0, 500);
     }
     this.#dispatch({ kind: "dialled", peer, problem });
   }
@@ -480,7 +481,7 @@ export class JobMember {
       const contents = await trainer.pack(what, this.#view.elapsed.milliseconds);
       if (this.#membership.roundEpoch === epoch) await this.#transfers.send(link, epoch, contents);
     } catch (error) {
-      this.#break(`The training's state couldn't be sent. ${sentenceOf(error)}`);
+      this.#break(`The training's state couldn't be sent. ${messageOf(error)}`);
     }
   }
 
@@ -601,7 +602,7 @@ export class JobMember {
       this.#mustBeOpen();
       this.#trainer = this.#makeTrainer(replica, begins);
     } catch (error) {
-      this.#view.ownPhase = { kind: "failed", message: sentenceOf(error) };
+      this.#view.ownPhase = { kind: "failed", message: messageOf(error) };
       throw error;
     }
   }
@@ -688,8 +689,4 @@ export class JobMember {
       throw new Error("This tab only watches, so it has no weights: press Join first.");
     return this.#trainer;
   }
-}
-
-function sentenceOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,3 +1,4 @@
+import { messageOf } from "../base/messageOf";
 import type { Frame, FrameHeader, Link, MemberId, Network } from "../transport/link";
 import { shortId } from "../transport/memberId";
 import type { ByteMeter } from "./byteMeter";
@@ -133,7 +134,7 @@ export class Peers {
     try {
       message = decodeMessage(frame.payload);
     } catch (error) {
-      this.drop(from, error instanceof Error ? error.message : String(error));
+      this.drop(from, messageOf(error));
       return;
     }
     if (message.kind === "hello") this.#people.set(from, { name: message.name, gpu: message.gpu });

@@ -1,3 +1,4 @@
+import { messageOf } from "../base/messageOf";
 /**
  * Shapes of JSON from outside: each checks a value and gives it back with its type, so that a message's type and its
  * check are one thing. A check throws a SchemaError naming the field.
@@ -105,7 +106,7 @@ export function parsed<Value>(parse: (json: unknown) => Value): Schema<Value> {
     try {
       return parse(value);
     } catch (error) {
-      throw new SchemaError(`${where} is wrong (${error instanceof Error ? error.message : String(error)})`);
+      throw new SchemaError(`${where} is wrong (${messageOf(error)})`);
     }
   });
 }

@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock";
 import { type Deferred, deferred } from "../base/deferred";
+import { messageOf } from "../base/messageOf";
 import type { Ring } from "../distributed/ring";
 import { OffloadedOptimizer } from "../optim/offloaded";
 import type { AuditEntry, AuditLog } from "./auditLog";
@@ -308,7 +309,7 @@ export class Trainer {
   }
 
   #onError(session: Session, error: unknown): void {
-    const sentence = error instanceof Error ? error.message : String(error);
+    const sentence = messageOf(error);
     this.#inFlight.length = 0;
     this.#computing = false;
     if (session.ended) return;

@@ -1,3 +1,4 @@
+import { messageOf } from "../base/messageOf";
 import type { Frame, Link, MemberId } from "../transport/link";
 import type { Offer } from "./messages";
 import type { Manifest } from "./spec";
@@ -46,7 +47,7 @@ export class Transfers {
       this.#incoming.set(from, transfer);
       if (transfer.complete) void this.#finish(from, transfer);
     } catch (error) {
-      this.#options.onBad(from, error instanceof Error ? error.message : String(error));
+      this.#options.onBad(from, messageOf(error));
     }
   }
 

@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import { pipeline } from "node:stream";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
+import { messageOf } from "../base/messageOf";
 import {
   assetName,
   type MnistAsset,
@@ -74,7 +75,7 @@ export function serveMnist(assets: Promise<MnistAssets>): Handler {
         // When it fails the response is cut off, and the page says so.
         pipeline(createReadStream(join(folder, name)), response, () => {});
       },
-      (error: unknown) => sendText(response, 500, error instanceof Error ? error.message : String(error)),
+      (error: unknown) => sendText(response, 500, messageOf(error)),
     );
   };
 }

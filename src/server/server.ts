@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { deferred } from "../base/deferred";
+import { messageOf } from "../base/messageOf";
 import { hostNames, urlHost } from "./addresses";
 import { defaultCacheFolder } from "./cacheFolder";
 import { type Handler, headerOf, inTurn, pathOf, readOnly, securityHeaders, send, sendJson } from "./http";
@@ -98,7 +99,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
   // Pages that ask for the data set get the same sentence.
   const prepared = mnist.then(
     () => {},
-    (error: unknown) => warn(error instanceof Error ? error.message : String(error)),
+    (error: unknown) => warn(messageOf(error)),
   );
 
   const origins = ports.addresses.map((address) => `https://${urlHost(address)}:${ports.https}`);

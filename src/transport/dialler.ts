@@ -1,5 +1,6 @@
 import type { Clock, TimerHandle } from "../base/clock";
 import { type Deferred, deferred } from "../base/deferred";
+import { messageOf } from "../base/messageOf";
 import type { ChannelLink } from "./channelLink";
 import type { Connector, OpenedConnection } from "./connector";
 import type { Role } from "./handshake";
@@ -146,7 +147,7 @@ export class Dialler {
     if (leg.connection === null) return;
     this.#options.connector
       .accept(leg.connection, signal.text)
-      .catch((error: unknown) => this.#fail(attempt, leg, sentenceOf(error)));
+      .catch((error: unknown) => this.#fail(attempt, leg, messageOf(error)));
   }
 
   #attempt(peer: MemberId, leg: Leg): Attempt {
@@ -185,7 +186,7 @@ export class Dialler {
       });
       await negotiate(opened.id);
     } catch (error) {
-      this.#fail(attempt, leg, sentenceOf(error));
+      this.#fail(attempt, leg, messageOf(error));
     }
   }
 
@@ -210,8 +211,4 @@ function isOwn(leg: Leg, signal: Signal): boolean {
 
 function unreachable(peer: MemberId, via: MemberId): string {
   return `Member ${shortId(peer)} can't be reached through member ${shortId(via)}`;
-}
-
-function sentenceOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,5 +1,6 @@
 import { type Clock, realClock } from "../base/clock";
 import { deferred } from "../base/deferred";
+import { messageOf } from "../base/messageOf";
 import type { ChannelLink } from "./channelLink";
 import type { Connector, DataPath, OpenedConnection } from "./connector";
 import { Dialler } from "./dialler";
@@ -142,7 +143,7 @@ export class WebRtcNetwork implements Network {
       }
     });
     meeting.catch((error: unknown) => {
-      found.reject(new LinkError("unreachable", error instanceof Error ? error.message : String(error)));
+      found.reject(new LinkError("unreachable", messageOf(error)));
     });
     try {
       return await found.promise;
@@ -193,7 +194,7 @@ export class WebRtcNetwork implements Network {
   /** Those that were turned away are worth a word; those that just went aren't. */
   #report(error: unknown): void {
     if (error instanceof LinkError && error.code === "unreachable") return;
-    this.onRefused?.(error instanceof Error ? error.message : String(error));
+    this.onRefused?.(messageOf(error));
   }
 
   /** Proves both sides over a new connection and makes it a link. Must be called in the task in which the connection came. */

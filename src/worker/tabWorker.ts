@@ -1,4 +1,5 @@
 import { fromBase64Url, toBase64Url, toHex } from "../base/bytes";
+import { messageOf } from "../base/messageOf";
 import { loadMnist } from "../data/mnist";
 import { writeSafetensors } from "../data/safetensors";
 import { type Device, requestDevice } from "../gpu";
@@ -40,7 +41,7 @@ export class TabWorker implements RingletWorker {
     try {
       return { kind: "available", gpu: (await this.#openDevice()).gpu };
     } catch (error) {
-      return { kind: "unavailable", message: error instanceof Error ? error.message : String(error) };
+      return { kind: "unavailable", message: messageOf(error) };
     }
   }
 
@@ -169,7 +170,7 @@ export class TabWorker implements RingletWorker {
     try {
       await network.claim();
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       network.onRefused?.(`Nobody new can join through this tab for now: ${why}`);
     }
   }

@@ -1,0 +1,2 @@
+/** The sentence that something thrown carries. */
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
