@@ -1,5 +1,6 @@
 import type { Attributes } from "./graph";
 import type { Operator } from "./operators/table";
+import { isReplaying, noteCall } from "./recomputation";
 import { Recording, type ScalarResult } from "./recording";
 import { describeShape, sizeOf } from "./shape";
 import { newStorage, type Storage } from "./storage";
@@ -36,7 +37,9 @@ export function withGradients<T>(enabled: boolean, body: () => T): T {
   try {
     const result = body();
     if (result instanceof Promise)
-      throw new Error("noGrad: the function is asynchronous; expected one that ends before it returns.");
+      throw new Error(
+        "noGrad, checkpoint: the function is asynchronous; expected one that records everything before it returns.",
+      );
     return result;
   } finally {
     gradientsEnabled = before;
@@ -67,6 +70,8 @@ export function apply<A extends Attributes>(
   const { shape, dtype } = operator.infer(inputs, attributes);
   if (inputs.length === 0)
     return new Tensor(shape, dtype, { kind: "recipe", operator, attributes, scalars, at: null }, false, null);
+  // What a replay would change was changed before.
+  if (operator.effect && isReplaying()) return inputs[0]!.detach();
   const nodes = inputs.map(nodeOf);
   const index = recording.graph.add({ op: operator.name, inputs: nodes, attributes, scalars, shape, dtype });
   if (operator.effect) recording.changed.add(nodes[0]!);
@@ -77,8 +82,12 @@ export function apply<A extends Attributes>(
     operator.backward !== undefined &&
     dtype === "float32" &&
     inputs.some((input) => input.requiresGrad);
-  const gradFn = differentiable ? { operator, inputs, attributes, scalars, versions: inputs.map(versionOf) } : null;
-  return new Tensor(shape, dtype, source, differentiable, gradFn);
+  const result = new Tensor(shape, dtype, source, differentiable, null);
+  if (differentiable) {
+    const again = noteCall(result, operator.name);
+    result.gradFn = { operator, inputs, attributes, scalars, versions: inputs.map(versionOf), again };
+  }
+  return result;
 }
 
 /** The node of a tensor in the current recording. */

@@ -123,7 +123,7 @@ function propagate(
 /** Adds to its inputs' gradients what follows from a tensor's own. */
 function propagateThrough(
   tensor: Tensor,
-  { operator, inputs, attributes, scalars, versions }: GradientFunction,
+  { operator, inputs, attributes, scalars, versions, again }: GradientFunction,
   total: Tensor,
   totals: Map<Tensor, Tensor>,
 ): void {
@@ -135,7 +135,9 @@ function propagateThrough(
           "Call backward() before parameters are updated",
       );
   const needs = inputs.map((input) => input.requiresGrad);
-  const context = { inputs, output: tensor, gradient: total, attributes, scalars, needs };
+  const output = again ? withoutScalars(again) : tensor;
+  const operands = again ? output.gradFn!.inputs : inputs;
+  const context = { inputs: operands, output, gradient: total, attributes, scalars, needs };
   const gradients = withoutScalars(() => operator.backward!(context));
   for (const [i, input] of inputs.entries()) {
     const gradient = gradients[i];

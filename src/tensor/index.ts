@@ -1,6 +1,7 @@
 import "./methods";
 
 export { backward, type GradOptions, grad, registerPostAccumulateGradHook } from "./autograd";
+export { checkpoint } from "./checkpoint";
 export type { DType, TypedArray } from "./dtype";
 export { FlatParameters, type ParameterEntry, type ParameterLayout } from "./flatParameters";
 export * from "./functional";

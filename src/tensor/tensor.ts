@@ -34,6 +34,8 @@ export interface GradientFunction {
   readonly attributes: Attributes;
   readonly scalars: readonly number[];
   readonly versions: readonly number[];
+  /** In a checkpointed function: records it again, and gives what the call made then, whose operands a rule is to use. */
+  readonly again?: (() => Tensor) | null;
 }
 
 type Dims = number | readonly number[] | null;

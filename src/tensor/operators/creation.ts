@@ -3,6 +3,7 @@ import { PhiloxStream, splitSeed } from "../../base/philox";
 import { type Shader, spread } from "../../gpu";
 import { apply } from "../apply";
 import type { DType } from "../dtype";
+import { repeatable } from "../recomputation";
 import { OperatorError, type Shape, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
 import { trigonometry } from "./mathShader";
@@ -167,7 +168,12 @@ function randomScalars(options: RandomOptions): number[] {
 }
 
 function random(row: Operator<CreationAttributes>, shape: Shape, options: RandomOptions): Tensor {
-  const result = apply(row, [], { shape: [...shape], dtype: "float32" }, randomScalars(options));
+  const result = apply(
+    row,
+    [],
+    { shape: [...shape], dtype: "float32" },
+    repeatable(() => randomScalars(options)),
+  );
   result.requiresGrad = options.requiresGrad ?? false;
   return result;
 }
