@@ -66,6 +66,26 @@ for (const model of modelNames) {
   });
 }
 
+test("a step whose gradients aren't finite changes no bit, nor do those under way behind it, and the next goes on", async () => {
+  const [replica, undisturbed] = [make("mlp"), make("mlp")];
+  const before = await replica.readState();
+  await Promise.all([replica.localStep(range(0, 20), 20, 0.05), undisturbed.localStep(range(0, 20), 20, 0.05)]);
+  const { weights, optimizer } = await replica.readState();
+  expect(weights).not.toEqual(before.weights);
+  const spoiled = weights.map((value, i) => (i === 5 ? Infinity : value));
+  replica.writeWeights(spoiled);
+  const skipped = await Promise.all([20, 7, 20].map((end) => replica.localStep(range(0, end), end, 0.05)));
+  expect(skipped.map(({ applied }) => applied)).toEqual([false, false, false]);
+  expect(await replica.readState()).toEqual({ weights: spoiled, optimizer, optimizerSteps: 1 });
+  replica.writeWeights(weights);
+  const [next, same] = await Promise.all([
+    replica.localStep(range(20, 40), 20, 0.05),
+    undisturbed.localStep(range(20, 40), 20, 0.05),
+  ]);
+  expect(next).toEqual({ sums: same.sums, applied: true });
+  expect(await replica.readState()).toEqual(await undisturbed.readState());
+});
+
 test("the same seed gives the same weights, another seed others", async () => {
   const first = await make("mlp").readState();
   expect((await make("mlp").readState()).weights).toEqual(first.weights);

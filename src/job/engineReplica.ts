@@ -6,6 +6,7 @@ import * as torch from "../tensor";
 import { digitSide, mnistModels } from "./recipes/mnist";
 import {
   type Evaluation,
+  type LocalResult,
   metricSlotCount,
   metricSlots,
   type Prediction,
@@ -41,6 +42,9 @@ export class EngineReplica implements Replica {
   readonly #flat: torch.FlatParameters;
   readonly #optimizer: FlatOptimizer;
   readonly #inputs = new Map<number, MicroBatchInputs>();
+  /** 1, or 0 from a step with gradients that aren't finite on: the optimizer changes nothing then. */
+  readonly #gate = torch.ones([1]).keep();
+  #isGateClosed = false;
   /** Loss sum and right guesses of an evaluation. */
   readonly #evaluation = torch.zeros([metricSlotCount]).keep();
 
@@ -69,14 +73,25 @@ export class EngineReplica implements Replica {
     into[this.layout.length + metricSlots.samples] = samples.length;
   }
 
-  async localStep(samples: Uint32Array, globalBatch: number, learningRate: number): Promise<Float32Array> {
+  async localStep(samples: Uint32Array, globalBatch: number, learningRate: number): Promise<LocalResult> {
+    if (this.#isGateClosed) this.#gate.write([1]);
+    this.#isGateClosed = false;
     this.#accumulate(samples, globalBatch);
-    this.#optimizer.step(learningRate);
+    // Once closed it stays so, such that no step under way goes on from one that was skipped.
+    const finite = torch.to(torch.all(torch.isfinite(this.#flat.gradients)), "float32");
+    torch.noGrad(() => torch.copy_(this.#gate, torch.mul(this.#gate, finite)));
+    this.#optimizer.step(learningRate, this.#gate);
+    const reads = [this.#flat.extra.data(), this.#gate.data()];
     torch.flush();
-    const metrics = await this.#flat.extra.data();
-    const sums = Float32Array.from(metrics);
+    const [metrics, gate] = await Promise.all(reads);
+    const sums = Float32Array.from(metrics!);
     sums[metricSlots.samples] = samples.length;
-    return sums;
+    const applied = gate![0] === 1;
+    if (!applied) {
+      this.#isGateClosed = true;
+      this.#optimizer.takeBack();
+    }
+    return { sums, applied };
   }
 
   writeWeights(weights: Float32Array<ArrayBuffer>): void {

@@ -39,6 +39,14 @@ export interface Prediction {
   readonly pixels: Uint8Array<ArrayBuffer>;
 }
 
+/** What came of a lone member's step. */
+export interface LocalResult {
+  /** metricSlotCount sums over the samples. */
+  readonly sums: Float32Array;
+  /** False where a gradient wasn't finite: the weights and the optimizer's state are those from before. */
+  readonly applied: boolean;
+}
+
 /**
  * One member's copy of the model on its own device. All calls are asynchronous and must not overlap: the trainer
  * awaits one before it makes the next.
@@ -52,8 +60,12 @@ export interface Replica {
    * @param samples indices into the training set; may be empty, which gives zeros.
    */
   gradients(samples: Uint32Array, globalBatch: number, into: Float32Array<ArrayBuffer>): Promise<void>;
-  /** A lone member's whole step on the GPU: gradients, then the WGSL optimizer. Resolves to the metric sums once they are read back, which need not be awaited before the next step. */
-  localStep(samples: Uint32Array, globalBatch: number, learningRate: number): Promise<Float32Array>;
+  /**
+   * A lone member's whole step on the GPU: gradients, then the WGSL optimizer. Need not be awaited before the next step;
+   * but a step that wasn't applied leaves those unapplied that are under way behind it. They are to be awaited, and the
+   * first one called after that goes on from where the weights are.
+   */
+  localStep(samples: Uint32Array, globalBatch: number, learningRate: number): Promise<LocalResult>;
   /** Overwrites the flat weights on the GPU. */
   writeWeights(weights: Float32Array<ArrayBuffer>): void;
   readState(): Promise<TrainingState>;

@@ -9,7 +9,7 @@ import type { History } from "./history";
 import { RunningMedian } from "./medians";
 import type { Standing } from "./membershipEvents";
 import type { Generation, StateKind } from "./messages";
-import { metricSlotCount, metricSlots, type Replica, type TrainingState } from "./replica";
+import { type LocalResult, metricSlotCount, metricSlots, type Replica, type TrainingState } from "./replica";
 import { Sampler } from "./sampler";
 import { type Share, shareOut } from "./shares";
 import type { StepTiming } from "./snapshot";
@@ -61,7 +61,7 @@ interface Session {
 interface LocalStep {
   readonly step: number;
   readonly samples: Uint32Array<ArrayBuffer>;
-  readonly sums: Promise<Float32Array>;
+  readonly result: Promise<LocalResult>;
 }
 
 /**
@@ -327,10 +327,10 @@ export class Trainer {
     if (this.#inFlight.length === 0) this.#lastLocal = this.#options.clock.now();
     const samples = this.#sampler.indices(step, 0, batch);
     this.#computing = true;
-    const sums = this.#replica.localStep(samples, batch, optimizer.learningRate);
+    const result = this.#replica.localStep(samples, batch, optimizer.learningRate);
     // Awaited later: until then a failure is nobody's.
-    sums.catch(() => {});
-    this.#inFlight.push({ step, samples, sums });
+    result.catch(() => {});
+    this.#inFlight.push({ step, samples, result });
     if (this.#inFlight.length >= localStepsInFlight || this.#validationDueAt(step + 1)) {
       const count = this.#validationDueAt(step + 1) ? this.#inFlight.length : 1;
       for (let index = 0; index < count; index += 1) await this.#finishLocalStep();
@@ -340,15 +340,17 @@ export class Trainer {
   async #finishLocalStep(): Promise<void> {
     const local = this.#inFlight[0];
     if (local === undefined) return;
-    const sums = await local.sums;
+    const { sums, applied } = await local.result;
     this.#inFlight.shift();
+    // Those behind a step that is skipped weren't applied either: they are taken again.
+    if (!applied) await Promise.all(this.#inFlight.splice(0).map(({ result }) => result));
     this.#computing = this.#inFlight.length > 0;
     const now = this.#options.clock.now();
     const milliseconds = now - this.#lastLocal;
     this.#lastLocal = now;
     this.#measure(local.samples.length, milliseconds, 0, 0, milliseconds);
     this.#options.audit.record(local.step, 0, local.samples);
-    this.#finishStep(local.step, sums, 0, 1, milliseconds, Number.isFinite(sums[metricSlots.loss]!));
+    this.#finishStep(local.step, sums, 0, 1, milliseconds, applied);
   }
 
   async #drainLocalSteps(): Promise<void> {

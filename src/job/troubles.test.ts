@@ -1,7 +1,9 @@
 import { describe, expect, it, vi } from "vitest";
+import { adam } from "../optim";
 import type { FrameHeader } from "../transport/link";
 import { JobMember } from "./jobMember";
 import { encodeMessage } from "./messages";
+import { Sampler } from "./sampler";
 import { expectGoodEnd, expectSameCurve, loneCurve } from "./testing/checks";
 import { Simulation, type Tab } from "./testing/simulation";
 
@@ -161,6 +163,32 @@ describe("gradients that aren't finite", () => {
     const results = await simulation.wait(Promise.all(simulation.tabs.map(({ job }) => job.result())));
     expect(results[0]!.self.weightsHash).toBe(results[1]!.self.weightsHash);
     simulation.end();
+  });
+
+  it("make a lone member skip the step as a ring does, though more steps are under way behind it", async () => {
+    const spec = { optimizer: adam({ learningRate: 0.02 }) };
+    const curveOf = async (size: number) => {
+      const spoiled: number[] = [];
+      const simulation = await Simulation.ring(size, {
+        spec,
+        spoil: (member, gradients, samples) => {
+          // A sample of step 10's share, in whichever of the four steps under way it comes.
+          const { seed, batch } = simulation.spec;
+          const isTenth = new Sampler(seed, 200, batch).indices(10, 0, batch).join().includes(samples.join());
+          if (member !== 0 || !isTenth) return;
+          spoiled.push(gradients.length);
+          gradients[3] = Number.NaN;
+        },
+      });
+      await simulation.untilFinished();
+      expect(spoiled).toHaveLength(1);
+      const { losses } = simulation.tabs[0]!.job.snapshot(0);
+      simulation.end();
+      return losses;
+    };
+    const alone = await curveOf(1);
+    expectSameCurve(alone, await curveOf(2));
+    expect(alone.slice(11)).not.toEqual((await loneCurve(spec)).slice(11));
   });
 
   for (const size of [1, 2])

@@ -1,4 +1,4 @@
-import { type FlatParameters, narrow } from "../tensor/index";
+import { type FlatParameters, narrow, type Tensor } from "../tensor/index";
 import type { OptimizerSpec } from "./spec";
 import { TensorUpdate, UpdateKernel } from "./tensorUpdate";
 
@@ -21,9 +21,18 @@ export class FlatOptimizer {
     return this.#update.steps;
   }
 
-  /** Records one step, which changes the weights in place at the next flush. */
-  step(learningRate: number = this.spec.learningRate): void {
-    this.#update.step(narrow(this.flat.gradients, 0, 0, this.flat.layout.length), learningRate);
+  /**
+   * Records one step, which changes the weights in place at the next flush.
+   * @param gate one element, known on the GPU only: where it is 0, weights and state stay as they are, and `takeBack`
+   * is to follow once that is known.
+   */
+  step(learningRate: number = this.spec.learningRate, gate: Tensor | null = null): void {
+    this.#update.step(narrow(this.flat.gradients, 0, 0, this.flat.layout.length), learningRate, gate);
+  }
+
+  /** Takes back the count of a step whose gate was closed. */
+  takeBack(): void {
+    this.#update.steps -= 1;
   }
 
   /** The arrays of state in the order of `stateLayout`, each of layout.length values. */

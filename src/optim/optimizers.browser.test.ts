@@ -41,6 +41,34 @@ test.each(optimizerNames)("%s takes the same steps on the GPU and offloaded", as
   );
 });
 
+test("a closed gate leaves weights and state as they are, to the bit, and an open one changes nothing about a step", async () => {
+  const make = () => {
+    const parameter = leaf(0.7, -1.2, 0.05, 2.5, 3);
+    const flat = new FlatParameters([["parameter", parameter]]);
+    return { parameter, flat, optimizer: new FlatOptimizer(parseOptimizerSpec({ name: "adam" }), flat) };
+  };
+  const [gated, plain] = [make(), make()];
+  for (const { parameter } of [gated, plain]) backward(parameter, 1, 2, 3, 4, 5);
+  plain.optimizer.step();
+  const gate = tensor([1]);
+  gated.optimizer.step(undefined, gate);
+  const state = async ({ flat, optimizer }: typeof gated) => [
+    await flat.readWeights(),
+    ...(await optimizer.readState()),
+  ];
+  const after = await state(plain);
+  expect(await state(gated)).toEqual(after);
+  gate.write([0]);
+  backward(gated.parameter, 1, Number.NaN, Infinity, 4, 5);
+  gated.optimizer.step(undefined, gate);
+  expect(await state(gated)).toEqual(after);
+  gated.optimizer.takeBack();
+  expect(gated.optimizer.steps).toBe(1);
+  expect(() => gated.optimizer.step(undefined, tensor([1, 1]))).toThrow(
+    "adam: the gate has shape [2]; expected one element",
+  );
+});
+
 test("gradients are clipped by their common norm", async () => {
   const [a, b] = [leaf(0, 0), leaf(0)];
   backward(a, 3, 0);

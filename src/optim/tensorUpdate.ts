@@ -33,11 +33,15 @@ export class TensorUpdate {
     this.#state = kernel.rule.state.map(() => tensor(new Float32Array(weights.numel)));
   }
 
-  /** Records one step against `gradients`, of as many elements as the weights. */
-  step(gradients: Tensor, learningRate: number): void {
+  /**
+   * Records one step against `gradients`, of as many elements as the weights.
+   * @param gate one element: where it is 0 on the GPU, weights and state stay as they are. The step counts all the same.
+   */
+  step(gradients: Tensor, learningRate: number, gate: Tensor | null = null): void {
     this.steps += 1;
     const { formula } = this.kernel;
-    update_(formula, [this.weights, ...this.#state], [gradients], this.kernel.scalars(this.steps, learningRate));
+    const scalars = this.kernel.scalars(this.steps, learningRate);
+    update_(formula, [this.weights, ...this.#state], [gradients], scalars, gate);
   }
 
   /** The arrays of state in the order of `stateLayout`. */

@@ -1,8 +1,10 @@
 import type { Clock } from "../../base/clock";
 import { seededRandom } from "../../base/seededRandom";
 import { OffloadedOptimizer } from "../../optim/offloaded";
+import { allFinite } from "../gradientSlot";
 import {
   type Evaluation,
+  type LocalResult,
   metricSlotCount,
   metricSlots,
   type ParameterLayout,
@@ -46,6 +48,8 @@ export class SoftmaxReplica implements Replica {
   readonly #weights: Float32Array<ArrayBuffer>;
   readonly #gradients: Float32Array<ArrayBuffer>;
   readonly #optimizer: OffloadedOptimizer;
+  /** Closed by gradients that aren't finite, until the trainer was told and takes another step. */
+  #gate: "open" | "closed" | "told" = "open";
   /** Calls must not overlap, so one that does is a mistake of the trainer. */
   #busy = false;
 
@@ -90,15 +94,19 @@ export class SoftmaxReplica implements Replica {
     this.#busy = false;
   }
 
-  async localStep(samples: Uint32Array, globalBatch: number, learningRate: number): Promise<Float32Array> {
+  async localStep(samples: Uint32Array, globalBatch: number, learningRate: number): Promise<LocalResult> {
     this.#enter();
+    if (this.#gate === "told") this.#gate = "open";
     this.#compute(samples, globalBatch, this.#gradients);
     this.#options.spoil?.(this.#gradients, samples);
-    this.#optimizer.step(this.#weights, this.#gradients, learningRate);
+    if (this.#gate === "open" && !allFinite(this.#gradients)) this.#gate = "closed";
+    const applied = this.#gate === "open";
+    if (applied) this.#optimizer.step(this.#weights, this.#gradients, learningRate);
     const sums = this.#gradients.slice(this.layout.length);
     this.#busy = false;
     await this.#pass(samples.length);
-    return sums;
+    if (!applied) this.#gate = "told";
+    return { sums, applied };
   }
 
   writeWeights(weights: Float32Array<ArrayBuffer>): void {

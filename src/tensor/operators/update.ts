@@ -15,14 +15,17 @@ export type UpdateFormula = {
   readonly statements: string;
 };
 
-type UpdateAttributes = UpdateFormula & { readonly changed: number };
+type UpdateAttributes = UpdateFormula & { readonly changed: number; readonly gated: boolean };
 
-/** By statements: a formula's text holds all that its kernel depends on. */
+/** By statements, with and without a gate: a formula's text holds all else that its kernel depends on. */
 const shaders = new Map<string, Shader>();
 
-function shaderOf({ name, statements, changed }: UpdateAttributes, tensors: number, scalars: number): Shader {
-  const known = shaders.get(statements);
-  if (known?.bindings.length === tensors) return known;
+function shaderOf(attributes: UpdateAttributes, tensors: number, scalars: number): Shader {
+  const { name, statements, changed, gated } = attributes;
+  const bindings = tensors + (gated ? 1 : 0);
+  const key = `${gated ? "gated" : "open"} ${statements}`;
+  const known = shaders.get(key);
+  if (known?.bindings.length === bindings) return known;
   const list = (count: number, line: (i: number) => string) =>
     Array.from({ length: count }, (_, i) => line(i)).join("\n");
   const access = (i: number) => (i < changed ? "write" : "read");
@@ -33,21 +36,22 @@ ${list(scalars, (i) => `  s${i}: f32,`)}
 }
 @group(0) @binding(0) var<uniform> u: Uniforms;
 ${list(tensors, (i) => `@group(0) @binding(${i + 1}) var<storage, ${i < changed ? "read_write" : "read"}> tensor${i}: array<vec4f>;`)}
+${gated ? `@group(0) @binding(${bindings}) var<storage, read> gate: array<u32>;` : ""}
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) n: vec3u) {
   let i = id.x + (id.y + id.z * n.y) * n.x * 64u;
-  if (i >= u.count) { return; }
+  if (i >= u.count${gated ? " || gate[0] == 0u" : ""}) { return; }
 ${list(scalars, (k) => `  let s${k} = vec4f(u.s${k});`)}
 ${list(tensors, (k) => `  var t${k} = tensor${k}[i];`)}
 ${statements}
 ${list(changed, (k) => `  tensor${k}[i] = t${k};`)}
 }`;
-  const shader: Shader = { name, code, bindings: Array.from({ length: tensors }, (_, i) => access(i)) };
-  shaders.set(statements, shader);
+  const shader: Shader = { name, code, bindings: Array.from({ length: bindings }, (_, i) => access(i)) };
+  shaders.set(key, shader);
   return shader;
 }
 
-/** Changes its first `changed` inputs, which all have the first one's length. */
+/** Changes its first `changed` inputs, which all have the first one's length; where it is gated, the last is the gate. */
 const updateRow: Operator<UpdateAttributes> = {
   name: "update_",
   effect: true,
@@ -55,12 +59,13 @@ const updateRow: Operator<UpdateAttributes> = {
   lower(lowering, { inputs, attributes, scalars, shape }) {
     const count = Math.ceil(sizeOf(shape) / 4);
     const target = lowering.buffer(inputs[0]!);
+    const tensors = inputs.length - (attributes.gated ? 1 : 0);
     lowering.dispatch({
-      shader: shaderOf(attributes, inputs.length, scalars.length),
+      shader: shaderOf(attributes, tensors, scalars.length),
       bindings: inputs.map((input) => lowering.dense(input)),
       uniforms: [count, ...scalars.map((scalar) => ({ scalar, dtype: "float32" as const }))],
       grid: spread(Math.ceil(count / 64)),
-      work: 4 * count * (inputs.length + 4),
+      work: 4 * count * (tensors + 4),
     });
     return target;
   },
@@ -74,13 +79,15 @@ export const update: readonly Operator[] = [updateRow];
  * @param changed leaves that the formula assigns to, `t0` and on.
  * @param read further tensors.
  * @param scalars may change from step to step without a new plan.
- * @throws OperatorError for lengths that differ, and a target without memory of its own.
+ * @param gate one element of any type: where it is 0 on the GPU, everything stays as it is, to the bit.
+ * @throws OperatorError for lengths that differ, a gate of several elements, and a target without memory of its own.
  */
 export function update_(
   formula: UpdateFormula,
   changed: readonly Tensor[],
   read: readonly Tensor[],
   scalars: readonly number[],
+  gate: Tensor | null = null,
 ): void {
   const tensors = [...changed, ...read];
   for (const [i, tensor] of tensors.entries())
@@ -89,8 +96,11 @@ export function update_(
         formula.name,
         `tensor ${i} is ${tensor.dtype}${describeShape(tensor.shape)}; expected float32 of ${tensors[0]!.numel} elements`,
       );
+  if (gate && gate.numel !== 1)
+    throw new OperatorError(formula.name, `the gate has shape ${describeShape(gate.shape)}; expected one element`);
   const memories = changed.map((tensor) => persistentStorage(formula.name, tensor).memory);
   const { name, statements } = formula;
-  noGrad(() => apply(updateRow, tensors, { name, statements, changed: changed.length }, scalars));
+  const attributes = { name, statements, changed: changed.length, gated: gate !== null };
+  noGrad(() => apply(updateRow, gate ? [...tensors, gate] : tensors, attributes, scalars));
   for (const memory of memories) memory.version += 1;
 }
