@@ -55,7 +55,7 @@ export function MemberTable() {
 
 function MemberRow({ member }: { readonly member: MemberView }) {
   return (
-    <tr data-testid="member" data-member-id={member.id} data-rank={member.rank ?? ""} data-state={member.state}>
+    <tr data-testid="member" data-member-id={member.id} data-rank={member.rank ?? undefined} data-state={member.state}>
       <td class="rank">
         <span class={`rankDisc member${colorOf(member.id)} ${member.state}`}>
           <span>{member.rank ?? unknown}</span>

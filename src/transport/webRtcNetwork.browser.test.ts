@@ -132,6 +132,16 @@ describe("first contact", () => {
     });
   });
 
+  test("finds a member that takes its name only after it was asked for", async () => {
+    const place = new PageRendezvous();
+    const hub = await join(place, { manifestHash });
+    const joiner = await join(place);
+    const contact = joiner.contact();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    await hub.claim();
+    expect((await contact).peer).toBe(hub.self);
+  });
+
   test("links to one of the members that can be found, and to no other", async () => {
     const { place, hub, left, right } = await makeStar();
     await left.claim();

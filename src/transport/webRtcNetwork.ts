@@ -15,6 +15,11 @@ import { LinkError, proveLink } from "./proveLink";
 const nameCount = 3;
 /** A job that nobody runs must be known as such within 10 s. */
 const contactMilliseconds = 9000;
+/**
+ * A name that nobody has may be on its way: a member that just joined, or whose server came back, is about to claim it.
+ * So one that finds nobody asks again, at such intervals, until so long after it began.
+ */
+const absence = { retryMilliseconds: 1000, certainMilliseconds: 5000 };
 /** Strangers that may be in the middle of their proof at once. */
 const maxVisitors = 16;
 
@@ -87,6 +92,22 @@ export class WebRtcNetwork implements Network {
    * @throws LinkError: "absent" when nobody runs the job, a refusal's code when the peer or this side refused, else "unreachable".
    */
   async contact(): Promise<Link> {
+    const began = this.#clock.now();
+    for (;;) {
+      try {
+        return await this.#contactOnce(contactMilliseconds - (this.#clock.now() - began));
+      } catch (error) {
+        const isAbsent = error instanceof LinkError && error.code === "absent";
+        const waited = this.#clock.now() - began + absence.retryMilliseconds;
+        if (!isAbsent || waited > absence.certainMilliseconds || this.#closed !== null) throw error;
+      }
+      await new Promise<void>((resolve) => {
+        this.#clock.setTimeout(resolve, absence.retryMilliseconds);
+      });
+    }
+  }
+
+  async #contactOnce(milliseconds: number): Promise<Link> {
     const found = deferred<Link>();
     const pending = new Map<string, number | null>(this.#names.map((name) => [name, null]));
     let refusal: LinkError | null = null;
@@ -111,7 +132,7 @@ export class WebRtcNetwork implements Network {
           ),
         );
     };
-    const timer = this.#clock.setTimeout(fail, contactMilliseconds);
+    const timer = this.#clock.setTimeout(fail, milliseconds);
     const meeting = this.#connector.meet(this.#names, (event) => {
       switch (event.kind) {
         case "absent":
