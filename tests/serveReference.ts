@@ -4,9 +4,9 @@ import type { Plugin } from "vite";
 
 /**
  * Serves PyTorch's reference answers to tests in the browser: `/@reference/ops/NAME.json`,
- * `/@reference/training/NAME`, the MNIST files as `/@reference/mnist/NAME`, `/@reference/ops/` for the list of names, and `/@reference/` for the folder of
- * operators that was asked for. `RINGLET_REFERENCE` and `RINGLET_TRAINING_REFERENCE` put other folders of the same
- * form in their place.
+ * `/@reference/training/NAME`, the MNIST files as `/@reference/mnist/NAME`, `/@reference/ops/` and
+ * `/@reference/training/` for the lists of names, and `/@reference/` for the folders that were asked for.
+ * `RINGLET_REFERENCE` and `RINGLET_TRAINING_REFERENCE` put other folders of the same form in their place.
  */
 export function serveReference(): Plugin {
   const folders: Record<string, string> = {
@@ -24,7 +24,12 @@ export function serveReference(): Plugin {
         const path = folder ? normalize(join(folder, name)) : "";
         if (kind === "") {
           response.setHeader("content-type", "application/json");
-          response.end(JSON.stringify({ ops: process.env.RINGLET_REFERENCE ?? null }));
+          response.end(
+            JSON.stringify({
+              ops: process.env.RINGLET_REFERENCE ?? null,
+              training: process.env.RINGLET_TRAINING_REFERENCE ?? null,
+            }),
+          );
         } else if (!folder || !path.startsWith(folder) || !existsSync(path)) {
           response.statusCode = 404;
           response.end(`There is no reference ${kind}/${name}.`);
