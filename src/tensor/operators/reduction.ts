@@ -8,6 +8,7 @@ import { add, div, eq, exp, isnan, log, logicalOr, mul, sub, to, where } from ".
 import { collapse, type StridedViews } from "./elementwiseKernel";
 import { lowerIndexReduction } from "./indexReduction";
 import { isNan } from "./mathShader";
+import { isfinite } from "./special";
 import {
   type BufferValue,
   innerOffset,
@@ -435,6 +436,6 @@ export function logsumexp(input: Tensor, dim: Dims, keepdim = false): Tensor {
   const dims = normalizeDims("logsumexp", dim, input.ndim);
   const top = amax(input, dims, true).detach();
   // An infinite largest element is the result itself; subtracting it would give NaN.
-  const shift = where(eq(sub(top, top), 0), top, 0);
+  const shift = where(isfinite(top), top, 0);
   return dropped(add(log(sum(exp(sub(input, shift)), dims, true)), shift), dims, keepdim);
 }
