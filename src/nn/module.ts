@@ -1,4 +1,4 @@
-import { copy_, noGrad, Tensor, zeroGradients } from "../tensor/index";
+import { copy_, noGrad, observed, Tensor, zeroGradients } from "../tensor/index";
 
 const parameters = new WeakSet<Tensor>();
 
@@ -37,7 +37,15 @@ export interface LoadResult {
  */
 export abstract class Module {
   /** Whether layers such as batch norm behave as in training. */
-  training = true;
+  get training(): boolean {
+    return observed(`whether ${this.constructor.name} is in training`, () => this.#training);
+  }
+
+  set training(training: boolean) {
+    this.#training = training;
+  }
+
+  #training = true;
 
   /** Computes the module's output. PyTorch's `module(x)` is `module.forward(x)`. */
   abstract forward(...inputs: Tensor[]): Tensor;

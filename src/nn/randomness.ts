@@ -1,4 +1,4 @@
-import { rand, type Shape, type Tensor } from "../tensor/index";
+import { type RandomOptions, randAnew, type Shape, type Tensor } from "../tensor/index";
 
 /** What the random numbers of a training step follow from. */
 export interface StepDraws {
@@ -26,8 +26,10 @@ export function withDraws<T>(draws: StepDraws, body: () => T): T {
 
 /** Uniform numbers in [0, 1) for a tensor whose first dimension is the batch's; outside of `withDraws` by `manualSeed`. */
 export function drawUniform(shape: Shape): Tensor {
-  if (!current) return rand(shape);
-  const { seed, step, firstRow } = current.draws;
   const perRow = shape.slice(1).reduce((product, size) => product * size, 1);
-  return rand(shape, { seed, stream: [current.layer++, step], first: firstRow * perRow });
+  return randAnew(shape, (): RandomOptions => {
+    if (!current) return {};
+    const { seed, step, firstRow } = current.draws;
+    return { seed, stream: [current.layer++, step], first: firstRow * perRow };
+  });
 }

@@ -23,11 +23,13 @@ export class FlatOptimizer {
 
   /**
    * Records one step, which changes the weights in place at the next flush.
+   * @param learningRate a function is asked again at each call of a compiled step.
    * @param gate one element, known on the GPU only: where it is 0, weights and state stay as they are, and `takeBack`
    * is to follow once that is known.
    */
-  step(learningRate: number = this.spec.learningRate, gate: Tensor | null = null): void {
-    this.#update.step(narrow(this.flat.gradients, 0, 0, this.flat.layout.length), learningRate, gate);
+  step(learningRate: number | (() => number) = this.spec.learningRate, gate: Tensor | null = null): void {
+    const rate = typeof learningRate === "number" ? () => learningRate : learningRate;
+    this.#update.step(narrow(this.flat.gradients, 0, 0, this.flat.layout.length), rate, gate);
   }
 
   /** Takes back the count of a step whose gate was closed. */

@@ -63,10 +63,10 @@ export class Optimizer {
 
   /** Changes every parameter that has a gradient, at the next flush. */
   step(): void {
-    for (const [index, { learningRate }] of this.groups.entries())
+    for (const [index, group] of this.groups.entries())
       for (const update of this.#updates[index] ?? []) {
         const { grad } = update.weights;
-        if (grad) update.step(grad, learningRate);
+        if (grad) update.step(grad, () => group.learningRate);
       }
   }
 

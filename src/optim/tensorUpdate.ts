@@ -1,4 +1,4 @@
-import { type Tensor, tensor, type UpdateFormula, update_ } from "../tensor/index";
+import { liveScalars, type Tensor, tensor, type UpdateFormula, update_ } from "../tensor/index";
 import type { UpdateRule } from "./rules/rule";
 import type { OptimizerSpec } from "./spec";
 import { checkState, updateRule } from "./updateRule";
@@ -35,12 +35,15 @@ export class TensorUpdate {
 
   /**
    * Records one step against `gradients`, of as many elements as the weights.
+   * @param learningRate is asked at each call of a compiled step.
    * @param gate one element: where it is 0 on the GPU, weights and state stay as they are. The step counts all the same.
    */
-  step(gradients: Tensor, learningRate: number, gate: Tensor | null = null): void {
-    this.steps += 1;
+  step(gradients: Tensor, learningRate: () => number, gate: Tensor | null = null): void {
     const { formula } = this.kernel;
-    const scalars = this.kernel.scalars(this.steps, learningRate);
+    const scalars = liveScalars(() => {
+      this.steps += 1;
+      return this.kernel.scalars(this.steps, learningRate());
+    });
     update_(formula, [this.weights, ...this.#state], [gradients], scalars, gate);
   }
 

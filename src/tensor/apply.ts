@@ -5,6 +5,7 @@ import { Recording, type ScalarResult } from "./recording";
 import { describeShape, sizeOf } from "./shape";
 import { newStorage, type Storage } from "./storage";
 import { type Source, Tensor } from "./tensor";
+import { noteUse } from "./trace";
 
 let recording = new Recording();
 let gradientsEnabled = true;
@@ -24,6 +25,22 @@ export function takeRecording(): Recording {
   taken.close();
   recording = new Recording();
   return taken;
+}
+
+/** What `body` records, closed, in a recording of its own. Where it throws, nothing of it will run. */
+export function recordApart<T>(body: () => T): { readonly recording: Recording; readonly result: T } {
+  const around = recording;
+  recording = new Recording();
+  try {
+    const result = body();
+    recording.close();
+    return { recording, result };
+  } catch (reason) {
+    recording.abandon();
+    throw reason;
+  } finally {
+    recording = around;
+  }
 }
 
 /** Runs `body` without recording how tensors were made, so that nothing in it can be differentiated. */
@@ -92,6 +109,7 @@ export function apply<A extends Attributes>(
 
 /** The node of a tensor in the current recording. */
 export function nodeOf(tensor: Tensor): number {
+  noteUse(tensor);
   const { source, shape, dtype } = tensor;
   switch (source.kind) {
     case "storage":

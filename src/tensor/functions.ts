@@ -11,6 +11,7 @@ export {
   onesLike,
   type RandomOptions,
   rand,
+  randAnew,
   randn,
   zeros,
   zerosLike,

@@ -2,6 +2,7 @@ import "./methods";
 
 export { backward, type GradOptions, grad, registerPostAccumulateGradHook } from "./autograd";
 export { checkpoint } from "./checkpoint";
+export { compile, type StepArgument } from "./compile";
 export type { DType, TypedArray } from "./dtype";
 export { FlatParameters, type ParameterEntry, type ParameterLayout } from "./flatParameters";
 export * from "./functional";
@@ -12,4 +13,5 @@ export { explain, flush, getDevice, readAsComputed, setDefaultDevice } from "./r
 export { OperatorError, type Shape } from "./shape";
 export { type NestedArray, type NestedNumbers, Tensor, type TensorOptions, tensor } from "./tensor";
 export { throughHost } from "./throughHost";
+export { liveScalars, observed } from "./trace";
 export { zeroGradients } from "./zeroGradients";

@@ -24,15 +24,15 @@ let scalarsTaken = 0;
 
 /** A graph on its way to the GPU, with the storages that its leaves stand for and those its results go to. */
 export class Recording {
-  readonly graph = new Graph();
+  readonly graph: Graph;
   /** By leaf node. */
   readonly leaves = new Map<number, Storage>();
   /** By node whose value must survive. */
   readonly outputs = new Map<number, Storage>();
   /** Leaves that are changed in place. */
-  readonly changed = new Set<number>();
+  readonly changed: Set<number>;
   /** Results of one element: they survive in the device's ring, each in a slot of its own. */
-  readonly scalars: number[] = [];
+  readonly scalars: number[];
   /** By scalar node: whose value it is. */
   readonly scalarLeaves = new Map<number, ScalarResult>();
   /** What is read on the way. */
@@ -43,10 +43,38 @@ export class Recording {
   /** Why it did not run. */
   failure: Error | null = null;
   private firstScalar = 0;
-  private readonly scalarIndices = new Map<number, number>();
+  private readonly scalarIndices: Map<number, number>;
   private readonly scalarLeafOf = new Map<number, number>();
   private readonly leafOf = new Map<Storage, number>();
   private readonly memories = new Map<Memory, number>();
+  private knownStructure: number | null = null;
+
+  /** @param model a closed recording whose steps this one takes again. */
+  constructor(private readonly model: Recording | null = null) {
+    this.graph = model?.graph ?? new Graph();
+    this.changed = model?.changed ?? new Set();
+    this.scalars = model?.scalars ?? [];
+    this.scalarIndices = model?.scalarIndices ?? new Map();
+  }
+
+  /**
+   * The same steps, closed, to be run once.
+   * @param leaves which storages others take the place of.
+   * @param outputs as many for the results.
+   */
+  again(leaves: ReadonlyMap<Storage, Storage>, outputs: ReadonlyMap<Storage, Storage>): Recording {
+    const recording = new Recording(this);
+    for (const [node, storage] of this.leaves) recording.bind(recording.leaves, node, leaves.get(storage) ?? storage);
+    for (const [node, storage] of this.outputs)
+      recording.bind(recording.outputs, node, outputs.get(storage) ?? storage);
+    recording.close();
+    return recording;
+  }
+
+  private bind(places: Map<number, Storage>, node: number, storage: Storage): void {
+    places.set(node, storage);
+    if (!this.memories.has(storage.memory)) this.pin(storage.memory);
+  }
 
   /** The node of a storage. */
   leaf(storage: Storage, shape: Shape, dtype: DType): number {
@@ -114,10 +142,13 @@ export class Recording {
 
   /** Identifies the plan: recordings with equal structure have equal ones. */
   get structure(): number {
+    if (this.model) return this.model.structure;
+    if (this.knownStructure !== null) return this.knownStructure;
     const hash = new StructureHash();
     hash.number(this.graph.structure);
     for (const index of this.outputs.keys()) hash.number(index);
     hash.list(this.scalars);
+    if (this.flushed) this.knownStructure = hash.value;
     return hash.value;
   }
 
@@ -127,6 +158,14 @@ export class Recording {
     for (const { memory } of this.outputs.values()) memory.failure = reason;
     for (const index of this.changed) this.leaves.get(index)!.memory.failure = reason;
     for (const milestone of this.milestones) milestone.failed?.(reason);
+    this.unpin();
+  }
+
+  /** Gives up what was recorded, of which nothing has run: what it would have changed is as before. */
+  abandon(): void {
+    this.close();
+    this.failure = new Error("What was recorded was given up, since recording it failed.");
+    for (const { memory } of this.outputs.values()) memory.failure = this.failure;
     this.unpin();
   }
 

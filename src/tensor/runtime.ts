@@ -10,6 +10,7 @@ import { arrivalsOf, type Milestone, type Recording, type ScalarResult, scalarOf
 import { describeShape, OperatorError } from "./shape";
 import { type Memory, newStorage, Storage } from "./storage";
 import type { Tensor } from "./tensor";
+import { refuseInTrace } from "./trace";
 import { Workspace } from "./workspace";
 
 /** Structures whose plans are kept; a training loop has a few. */
@@ -130,16 +131,43 @@ function chain<T>(work: Promise<T>): Promise<T> {
   return work;
 }
 
+const readAdvice = "Return the tensor, and read it after the call";
+const flushAdvice = "Call flush() outside of it";
+
 /**
  * Runs what was recorded: in-place changes, and values that survive. Resolves when the work is handed to the GPU, not
  * when it is done; but it waits when the GPU is many submits behind, so that a loop of flushes can't run far ahead.
  */
 export async function flush(): Promise<void> {
+  refuseInTrace("flushes in the middle", flushAdvice);
   settleReads();
   const recording = takeRecording();
-  if (recording.graph.nodes.length === 0 && recording.milestones.length === 0) return;
-  const room = await enqueue((on) => execute(on, recording, () => ({ until: on.device.recorder.room() })));
+  const isEmpty = recording.graph.nodes.length === 0 && recording.milestones.length === 0;
+  // Nothing was recorded, and nothing ran: no device is needed.
+  if (isEmpty && runtime === null) return;
+  const roomOf = (on: Runtime) => ({ until: on.device.recorder.room() });
+  const room = await enqueue((on) => (isEmpty ? roomOf(on) : execute(on, recording, () => roomOf(on))));
   await room.until;
+}
+
+/** Runs what was recorded, in its turn, without waiting. Whoever uses what it should have computed sees why it failed. */
+export function flushRecorded(): void {
+  settleReads();
+  const recording = takeRecording();
+  if (recording.graph.nodes.length > 0 || recording.milestones.length > 0) runRecording(recording);
+}
+
+/**
+ * Runs a closed recording in its turn, without waiting.
+ * @param before is called when it is its turn.
+ */
+export function runRecording(recording: Recording, before?: () => void): void {
+  const running = enqueue((on) => {
+    before?.();
+    return execute(on, recording, () => {});
+  });
+  // The recording itself tells whoever uses its results.
+  if (running instanceof Promise) running.catch(() => {});
 }
 
 function execute<T>(
@@ -168,6 +196,7 @@ function execute<T>(
 
 /** Reads a tensor's value: a copy in row-major order. Flushes. */
 export async function read(tensor: Tensor): Promise<TypedArray> {
+  refuseInTrace("reads a value in the middle", readAdvice);
   const { dtype, numel } = tensor;
   const scalar = scalarOf(tensor);
   const storage = scalar ? null : storageOf(tensor);
@@ -178,6 +207,7 @@ export async function read(tensor: Tensor): Promise<TypedArray> {
 
 /** Reads a float32 tensor into `into`, of its number of elements. Flushes. */
 export async function readInto(tensor: Tensor, into: Float32Array): Promise<Float32Array> {
+  refuseInTrace("reads a value in the middle", readAdvice);
   const { numel } = tensor;
   if (into.length !== numel)
     throw new OperatorError("read", `the array has ${into.length} elements; expected the tensor's ${numel}`);
@@ -201,6 +231,7 @@ export function startRead(device: Device, storage: Storage): PendingRead {
 export function readAsComputed(
   reads: readonly { readonly tensor: Tensor; readonly into: Float32Array }[],
 ): Promise<void>[] {
+  refuseInTrace("reads a value in the middle", readAdvice);
   settleReads();
   const storages = reads.map(({ tensor, into }) => {
     if (into.length !== tensor.numel)

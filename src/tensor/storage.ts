@@ -3,6 +3,8 @@ import { bytesPerElement } from "./dtype";
 
 type Words = Float32Array<ArrayBuffer> | Int32Array<ArrayBuffer> | Uint32Array<ArrayBuffer>;
 
+let memoriesMade = 0;
+
 /** Memory that outlives a flush. It gets a GPU buffer when a plan first needs it; a fresh one is all zeros. */
 export class Memory {
   private buffer: PooledBuffer | null = null;
@@ -10,6 +12,8 @@ export class Memory {
   private pending: { words: Words; at: number }[] = [];
   /** Raised by each in-place change, so that autograd can tell that a saved value is no longer what it was. */
   version = 0;
+  /** Later memories have higher numbers. */
+  readonly serial = memoriesMade++;
   /** Recordings that refer to the memory and have not run yet. */
   pins = 0;
   /** Why it doesn't hold what was recorded for it. */
@@ -24,6 +28,11 @@ export class Memory {
     readonly length: number,
     readonly what: string,
   ) {}
+
+  /** How many there were so far: the `serial` of the next. */
+  static get made(): number {
+    return memoriesMade;
+  }
 
   /** Puts words at an element offset, before anything that runs later. `words` must not change after the call. */
   write(words: Words, at = 0): void {

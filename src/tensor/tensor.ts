@@ -10,6 +10,7 @@ import type { Recording } from "./recording";
 import { isRecorded, read, settleReads, writeStorage } from "./runtime";
 import { describeShape, OperatorError, type Shape, sizeOf } from "./shape";
 import { newStorage, type Storage } from "./storage";
+import { noteUse, refuseInTrace } from "./trace";
 
 /**
  * Where a tensor's value is. A `node` is in a recording, and gone once that is flushed, unless it has a storage or is of
@@ -41,6 +42,9 @@ export interface GradientFunction {
 type Dims = number | readonly number[] | null;
 
 let created = 0;
+
+/** How many tensors were made so far: the `order` of the next. */
+export const tensorsMade = (): number => created;
 
 /**
  * An n-dimensional array, PyTorch's in camelCase. Operations are recorded and run together when a value is asked for
@@ -118,6 +122,7 @@ export class Tensor {
    * @param values in row-major order, one for each element.
    */
   write(values: ArrayLike<number | boolean>): void {
+    refuseInTrace("writes values from the host", "Pass them as an argument");
     settleReads();
     const { dtype, numel } = this;
     const storage = persistentStorage("write", this);
@@ -146,6 +151,7 @@ export class Tensor {
 
   /** The same value, cut off from how it was made. */
   detach(): Tensor {
+    noteUse(this);
     return new Tensor(this.shape, this.dtype, this.source, false, null);
   }
 

@@ -6,6 +6,7 @@ import type { DType } from "../dtype";
 import { repeatable } from "../recomputation";
 import { OperatorError, type Shape, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
+import { liveScalars } from "../trace";
 import { trigonometry } from "./mathShader";
 import type { LoweredNode, Lowering, Operator, TensorType } from "./table";
 
@@ -167,23 +168,36 @@ function randomScalars(options: RandomOptions): number[] {
   return [...splitSeed(options.seed ?? seed), ...stream, options.first ?? 0];
 }
 
-function random(row: Operator<CreationAttributes>, shape: Shape, options: RandomOptions): Tensor {
+function random(
+  row: Operator<CreationAttributes>,
+  shape: Shape,
+  draw: () => RandomOptions,
+  requiresGrad = false,
+): Tensor {
   const result = apply(
     row,
     [],
     { shape: [...shape], dtype: "float32" },
-    repeatable(() => randomScalars(options)),
+    repeatable(() => liveScalars(() => randomScalars(draw()))),
   );
-  result.requiresGrad = options.requiresGrad ?? false;
+  result.requiresGrad = requiresGrad;
   return result;
+}
+
+/**
+ * As `rand`, for a draw that a compiled step makes anew at each call.
+ * @param draw says at each call what to draw from.
+ */
+export function randAnew(shape: Shape, draw: () => RandomOptions): Tensor {
+  return random(randRow, shape, draw);
 }
 
 /** Uniform numbers in [0, 1), by Philox: the same on every machine (see `PhiloxStream`). */
 export function rand(shape: Shape, options: RandomOptions = {}): Tensor {
-  return random(randRow, shape, options);
+  return random(randRow, shape, () => options, options.requiresGrad);
 }
 
 /** Normal numbers of mean 0 and variance 1; adapters may differ in the last bits. */
 export function randn(shape: Shape, options: RandomOptions = {}): Tensor {
-  return random(randnRow, shape, options);
+  return random(randnRow, shape, () => options, options.requiresGrad);
 }
