@@ -7,6 +7,17 @@ import { serveReference } from "./tests/serveReference.ts";
 
 const alias = { ringlet: resolve("src/index.ts") };
 
+/** In Firefox `npm run test:full` runs all that computes; otherwise a part that every kind of kernel has its share in. */
+const inFirefox =
+  process.env.RINGLET_TEST_FULL === "1"
+    ? ["src/{gpu,tensor,optim}/**/*.browser.test.ts", "tests/*.browser.test.ts"]
+    : [
+        "src/gpu/device.browser.test.ts",
+        "src/tensor/{elementwise,numerics}.browser.test.ts",
+        "src/optim/*.browser.test.ts",
+        "tests/{operators,training}.browser.test.ts",
+      ];
+
 export default defineConfig({
   resolve: { alias },
   test: {
@@ -23,10 +34,10 @@ export default defineConfig({
       },
       {
         resolve: { alias },
-        plugins: [serveReference()],
+        plugins: [serveReference({ sample: process.env.RINGLET_TEST_FULL !== "1" })],
         test: {
           name: "firefox",
-          include: ["src/gpu/*.browser.test.ts", "src/tensor/**/*.browser.test.ts", "tests/*.browser.test.ts"],
+          include: inFirefox,
           testTimeout: 240_000,
           fileParallelism: false,
           browser: {

@@ -65,7 +65,8 @@ const results = [
   runCheck("layers", "node", ["scripts/checkLayers.mjs"]),
   runCheck("build", "node", ["scripts/build.mjs"]),
   runVitest("unit tests (Node)", "unit"),
-  runVitest("GPU tests (browser)", "browser"),
+  runVitest("GPU tests (Chromium)", "browser"),
+  runVitest(full ? "GPU tests (Firefox)" : "GPU tests (Firefox, a part)", "firefox"),
   runPlaywright("end-to-end tests"),
 ];
 rmSync(reports, { recursive: true, force: true });

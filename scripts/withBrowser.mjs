@@ -1,4 +1,4 @@
-// Runs a command with RINGLET_BROWSER set to an installed browser, and RINGLET_FIREFOX to a Firefox where Playwright runs:
+// Runs a command with RINGLET_BROWSER set to an installed browser, and RINGLET_FIREFOX to a Firefox where the command needs it:
 // `node scripts/withBrowser.mjs vitest run`.
 import { spawn } from "node:child_process";
 import { delimiter, resolve } from "node:path";
@@ -12,7 +12,7 @@ const child = spawn(command, args, {
     ...process.env,
     PATH,
     RINGLET_BROWSER: await ensureBrowser(),
-    ...(command === "playwright" ? { RINGLET_FIREFOX: ensureFirefox() } : {}),
+    ...(command === "playwright" || args.includes("firefox") ? { RINGLET_FIREFOX: ensureFirefox() } : {}),
   },
 });
 child.on("exit", (code, signal) => process.exit(code ?? (signal ? 1 : 0)));

@@ -7,8 +7,9 @@ import type { Plugin } from "vite";
  * `/@reference/training/NAME`, the MNIST files as `/@reference/mnist/NAME`, `/@reference/ops/` and
  * `/@reference/training/` for the lists of names, and `/@reference/` for the folders that were asked for.
  * `RINGLET_REFERENCE` and `RINGLET_TRAINING_REFERENCE` put other folders of the same form in their place.
+ * @param sample whether the tests are to take only a part of the project's own cases and runs.
  */
-export function serveReference(): Plugin {
+export function serveReference({ sample = false }: { readonly sample?: boolean } = {}): Plugin {
   const folders: Record<string, string> = {
     ops: resolve(process.env.RINGLET_REFERENCE ?? "tests/reference/ops"),
     training: resolve(process.env.RINGLET_TRAINING_REFERENCE ?? "tests/reference/training"),
@@ -28,6 +29,7 @@ export function serveReference(): Plugin {
             JSON.stringify({
               ops: process.env.RINGLET_REFERENCE ?? null,
               training: process.env.RINGLET_TRAINING_REFERENCE ?? null,
+              sample,
             }),
           );
         } else if (!folder || !path.startsWith(folder) || !existsSync(path)) {

@@ -36,12 +36,26 @@ const bytesOf = async (path: string) => new Uint8Array(await (await reference(pa
 export const readWeights = async (file: string): Promise<Weights> =>
   readSafetensors(await bytesOf(`training/${file}`)).tensors;
 
-/** The files of the folder, and whether it was asked for by RINGLET_TRAINING_REFERENCE. */
-export async function listRuns(): Promise<{ names: string[]; finals: ReadonlySet<string>; given: string | null }> {
-  const { training: given }: { readonly training: string | null } = await (await reference("")).json();
+export interface RunList {
+  readonly names: readonly string[];
+  /** Those that have final weights. */
+  readonly finals: ReadonlySet<string>;
+  /** The folder that RINGLET_TRAINING_REFERENCE asks for. */
+  readonly given: string | null;
+  /** Whether a part of the project's own runs is enough. */
+  readonly sample: boolean;
+}
+
+interface Served {
+  readonly training: string | null;
+  readonly sample: boolean;
+}
+
+export async function listRuns(): Promise<RunList> {
+  const { training: given, sample }: Served = await (await reference("")).json();
   const files: string[] = await (await reference("training/")).json();
   const endingIn = (end: string) => files.flatMap((file) => (file.endsWith(end) ? [file.slice(0, -end.length)] : []));
-  return { names: endingIn(".json"), finals: new Set(endingIn(".final.safetensors")), given };
+  return { names: endingIn(".json"), finals: new Set(endingIn(".final.safetensors")), given, sample };
 }
 
 export const readRun = async (name: string): Promise<TrainingRun> => ({

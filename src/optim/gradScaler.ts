@@ -1,4 +1,4 @@
-import { copy_, mul, noGrad, sum, type Tensor, tensor } from "../tensor/index";
+import { all, copy_, isfinite, mul, noGrad, type Tensor, tensor } from "../tensor/index";
 import type { Optimizer } from "./optimizer";
 
 export interface GradScalerOptions {
@@ -52,9 +52,8 @@ export class GradScaler {
   async step(optimizer: Pick<Optimizer, "groups" | "step">): Promise<boolean> {
     if (!this.#isUnscaled) this.unscale_(optimizer);
     const gradients = optimizer.groups.flatMap(({ parameters }) => parameters.flatMap(({ grad }) => grad ?? []));
-    // 0 times a number that isn't finite is NaN, which no sum loses.
-    const checks = noGrad(() => gradients.map((gradient) => sum(mul(gradient, 0)).item()));
-    const allFinite = (await Promise.all(checks)).every((check) => check === 0);
+    const checks = noGrad(() => gradients.map((gradient) => all(isfinite(gradient)).item()));
+    const allFinite = (await Promise.all(checks)).every((check) => check === 1);
     if (allFinite) optimizer.step();
     this.#foundInfinity ||= !allFinite;
     return allFinite;
