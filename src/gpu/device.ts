@@ -9,6 +9,9 @@ import { GpuStats } from "./stats";
 /** Idle bytes a pool may hold before it gives buffers back to the GPU. */
 const idleLimit = 256 * 2 ** 20;
 
+/** What a device is asked for where the adapter has it. */
+const optionalFeatures: readonly GPUFeatureName[] = ["timestamp-query"];
+
 /** What is known of an adapter; a browser may leave the strings empty. */
 export interface AdapterInfo {
   readonly vendor: string;
@@ -116,6 +119,7 @@ export async function requestDevice(): Promise<Device> {
     );
   const { limits, info } = adapter;
   const gpu = await adapter.requestDevice({
+    requiredFeatures: optionalFeatures.filter((feature) => adapter.features.has(feature)),
     requiredLimits: {
       maxBufferSize: limits.maxBufferSize,
       maxStorageBufferBindingSize: limits.maxStorageBufferBindingSize,

@@ -1,6 +1,7 @@
 import type { BufferSlice } from "./bufferPool";
 import type { Grid } from "./dispatchGrid";
 import { type Kernel, uniformBlockBytes } from "./pipelineCache";
+import type { Profiler } from "./profiler";
 import type { GpuStats } from "./stats";
 
 /** A submit that runs longer than this makes the person's screen stutter. */
@@ -17,6 +18,8 @@ const arenaBlocks = 1024;
  */
 export class Recorder {
   readonly arena: GPUBuffer;
+  /** While there is one, each dispatch has a pass of its own, which it times. */
+  profiler: Profiler | null = null;
   private readonly blocks = new Uint32Array((arenaBlocks * uniformBlockBytes) / 4);
   private readonly dynamicOffset = new Uint32Array(1);
   private encoder: GPUCommandEncoder | null = null;
@@ -51,6 +54,7 @@ export class Recorder {
       this.submit();
     const block = this.usedBlocks++;
     this.blocks.set(uniforms, (block * uniformBlockBytes) / 4);
+    if (this.profiler) this.beginTimedPass(this.profiler);
     this.pass ??= this.commands().beginComputePass();
     this.dynamicOffset[0] = block * uniformBlockBytes;
     this.pass.setPipeline(kernel.pipeline!);
@@ -97,6 +101,11 @@ export class Recorder {
   private commands(): GPUCommandEncoder {
     this.encoder ??= this.gpu.createCommandEncoder();
     return this.encoder;
+  }
+
+  private beginTimedPass(profiler: Profiler): void {
+    this.endPass();
+    this.pass = this.commands().beginComputePass({ timestampWrites: profiler.next() });
   }
 
   private endPass(): void {

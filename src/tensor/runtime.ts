@@ -1,10 +1,10 @@
 import { deferred } from "../base/deferred";
-import { type BufferSlice, type Device, type PendingRead, type PooledBuffer, requestDevice } from "../gpu";
+import { type BufferSlice, type Device, type PendingRead, type PooledBuffer, Profiler, requestDevice } from "../gpu";
 import { currentRecording, scalarOf, setBeforeRecording, storageOf, takeRecording } from "./apply";
 import { bytesPerElement, decode, encode, type TypedArray } from "./dtype";
-import { explainPlan } from "./explain";
+import { explainPlan, explainTimes } from "./explain";
 import { forgetTables } from "./operators/sparseMap";
-import type { Plan } from "./plan";
+import type { Plan, Step } from "./plan";
 import { planRecording } from "./planner";
 import { arrivalsOf, type Milestone, type Recording, type ScalarResult, scalarOffset, scalarSlots } from "./recording";
 import { describeShape, OperatorError } from "./shape";
@@ -12,6 +12,8 @@ import { type Memory, newStorage, Storage } from "./storage";
 import type { Tensor } from "./tensor";
 import { refuseInTrace } from "./trace";
 import { Workspace } from "./workspace";
+
+const nothingYet = "Nothing was computed.";
 
 /** Structures whose plans are kept; a training loop has a few. */
 const plansKept = 32;
@@ -26,6 +28,8 @@ class Runtime {
   /** The plan that ran last, unless it was empty. */
   private last: Plan | null = null;
   private ring: PooledBuffer | null = null;
+  /** Steps that are being timed. */
+  private timed: Step[] | null = null;
 
   constructor(readonly device: Device) {
     this.workspace = new Workspace(device);
@@ -43,12 +47,31 @@ class Runtime {
     const plan = this.planOf(recording);
     const { ready } = plan;
     if (plan.steps.length > 0) this.last = plan;
+    this.timed?.push(...plan.steps);
     const replay = () => plan.replay(this.device, recording, this.scalars.gpu, milestones);
     return ready ? ready.then(replay) : replay();
   }
 
   explain(): string {
-    return this.last ? explainPlan(this.last) : "Nothing was computed yet.";
+    return this.last ? explainPlan(this.last) : nothingYet;
+  }
+
+  /** Times each kernel of what `body` runs. */
+  async explainTimes(body: () => Promise<unknown>): Promise<string> {
+    const { recorder, gpu } = this.device;
+    if (recorder.profiler) throw new Error("explain: kernels are being timed already; await that call first.");
+    const profiler = new Profiler(gpu);
+    const steps: Step[] = [];
+    recorder.submit();
+    recorder.profiler = profiler;
+    this.timed = steps;
+    try {
+      await body();
+    } finally {
+      recorder.profiler = null;
+      this.timed = null;
+    }
+    return steps.length > 0 ? explainTimes(steps, await profiler.finish()) : nothingYet;
   }
 
   private planOf(recording: Recording): Plan {
@@ -96,12 +119,34 @@ function getRuntime(): Promise<Runtime> | Runtime {
   return requested;
 }
 
+export interface ExplainOptions {
+  /**
+   * Whether to run what is recorded, or `step`, and to time each kernel on the GPU. Each then has a pass of its own, which takes longer as a
+   * whole. Default: false, what the last flush ran.
+   */
+  readonly times?: boolean;
+  /** What to time, for example a compiled step. What it records is flushed. Default: what is recorded so far. */
+  readonly step?: () => unknown;
+}
+
 /**
  * What the last flush ran, for a person to read: a line for each kernel, with the operators that it computes, its
- * tensors, the bytes that it moves and the operations that it takes.
+ * tensors, the bytes that it moves and the operations that it takes; where asked for, also its time on the GPU and what share of all time that is.
+ *
+ *     console.log(await explain({ times: true, step: () => step(x, y) }));
+ *
+ * @throws GpuError where times are asked for and the device has no timestamps.
  */
-export async function explain(): Promise<string> {
-  return (await getRuntime()).explain();
+export async function explain({ times = false, step }: ExplainOptions = {}): Promise<string> {
+  const on = await getRuntime();
+  if (!times) return on.explain();
+  if (step) await flush();
+  // Whatever is on its way is not what was asked for.
+  await tail;
+  return on.explainTimes(async () => {
+    await step?.();
+    await flush();
+  });
 }
 
 /** Runs a task after all device work before it: at once if there is none. */
