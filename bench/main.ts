@@ -1,13 +1,18 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { argv, exit, stderr, stdout } from "node:process";
-import { openBrowser } from "../src/cli/tabs";
 import { measureAllReduce } from "./allReduce/measure";
+import { measureInFirefox } from "./firefox";
 import { describeMachine, watchOtherPrograms } from "./machine";
-import { type BenchOptions, help, isComplete, readOptions } from "./options";
+import { measureAttentionMemory, measureOperators } from "./operators/measure";
+import type { OperatorResult } from "./operators/results";
+import { operatorGroups } from "./operators/rows";
+import { type BenchOptions, help, isComplete, type Part, readOptions } from "./options";
 import { report } from "./report";
 import { type BenchResults, readVersions } from "./results";
 import { serveBench } from "./server";
-import { describeBrowser, measureLimits, measureTraining } from "./training/measure";
+import { type Bench, inFreshBrowser } from "./tab";
+import { describeBrowser, type MeasuredTraining, measureLimits, measureTraining } from "./training/measure";
+import { workloadNames } from "./training/workloads";
 
 const resultsFile = new URL("results.json", import.meta.url);
 const performanceFile = new URL("../docs/performance.md", import.meta.url);
@@ -22,27 +27,36 @@ async function measure(options: BenchOptions): Promise<BenchResults> {
   const machine = describeMachine();
   const coresUsedByOthers = watchOtherPrograms();
   const server = await serveBench();
+  const { adapter, quick, engines } = options;
+  const bench: Bench = { url: server.url, adapter, quick, progress };
+  const asked = (part: Part) => options.parts.includes(part);
   try {
-    const browser = await openBrowser(options.adapter, `${server.url}/bench/training.html`);
-    try {
-      return {
-        date: start.toISOString(),
-        machine,
-        browser: await describeBrowser(browser, server.url),
-        versions: readVersions(),
-        limits: await measureLimits(browser, server.url),
-        training: options.parts.includes("training")
-          ? await measureTraining(browser, server.url, options.quick, options.engines, progress)
-          : [],
-        allReduce: options.parts.includes("all-reduce")
-          ? await measureAllReduce(browser, server.url, options.quick, progress)
-          : [],
-        coresUsedByOthers: coresUsedByOthers(),
-        minutes: (Date.now() - start.getTime()) / 60_000,
-      };
-    } finally {
-      await browser.close();
-    }
+    const { browser, limits } = await inFreshBrowser(bench, async (tabs) => ({
+      browser: await describeBrowser(tabs, bench),
+      limits: await measureLimits(tabs, bench),
+    }));
+    const operators: OperatorResult[] = [];
+    for (const group of operatorGroups.filter(asked))
+      operators.push(...(await measureOperators(bench, group, engines)));
+    const training: MeasuredTraining[] = [];
+    for (const workload of workloadNames.filter(asked)) training.push(await measureTraining(bench, workload, engines));
+    return {
+      date: start.toISOString(),
+      machine,
+      browser,
+      versions: readVersions(),
+      limits,
+      operators,
+      training: training.map((of) => of.training),
+      firstStepsAgain: training.flatMap((of) => of.firstStepsAgain),
+      attentionMemory: asked("memory") ? await measureAttentionMemory(bench) : [],
+      firefox: asked("firefox") ? await measureInFirefox(bench) : null,
+      allReduce: asked("all-reduce")
+        ? await inFreshBrowser(bench, (tabs) => measureAllReduce(tabs, server.url, quick, progress))
+        : [],
+      coresUsedByOthers: coresUsedByOthers(),
+      minutes: (Date.now() - start.getTime()) / 60_000,
+    };
   } finally {
     await server.close();
   }

@@ -1,8 +1,10 @@
 import { parseArgs } from "node:util";
 import type { AdapterChoice } from "../src/cli/tabs";
-import type { EngineName } from "./training/engine";
+import { operatorGroups } from "./operators/rows";
+import { type EngineName, engineNames } from "./training/engine";
+import { workloadNames } from "./training/workloads";
 
-const parts = ["training", "all-reduce"] as const;
+const parts = [...operatorGroups, ...workloadNames, "memory", "firefox", "all-reduce"] as const;
 export type Part = (typeof parts)[number];
 
 export interface BenchOptions {
@@ -19,12 +21,12 @@ docs/performance.md.
 
   --quick              few repetitions: to see that it runs. Prints, and writes nothing.
   --adapter CHOICE     auto (default), hardware or software
-  --only PART          training or all-reduce. Prints, and writes nothing.
+  --only LIST          of ${parts.slice(0, 7).join(", ")},
+                       ${parts.slice(7).join(", ")}. Prints, and writes nothing.
   --engines LIST       of ringlet,tensorflow,jax (default all). Prints, and writes nothing.
   --help               this text`;
 
 const adapters: readonly AdapterChoice[] = ["auto", "hardware", "software"];
-const engineNames: readonly EngineName[] = ["ringlet", "tensorflow", "jax"];
 
 /** @throws a sentence about an unknown option or an impossible value; null when help is asked for. */
 export function readOptions(args: readonly string[]): BenchOptions | null {
@@ -33,7 +35,7 @@ export function readOptions(args: readonly string[]): BenchOptions | null {
     options: {
       quick: { type: "boolean", default: false },
       adapter: { type: "string", default: "auto" },
-      only: { type: "string" },
+      only: { type: "string", default: parts.join(",") },
       engines: { type: "string", default: engineNames.join(",") },
       help: { type: "boolean", default: false },
     },
@@ -42,14 +44,18 @@ export function readOptions(args: readonly string[]): BenchOptions | null {
   return {
     quick: values.quick,
     adapter: oneOf("--adapter", values.adapter, adapters),
-    parts: values.only === undefined ? parts : [oneOf("--only", values.only, parts)],
-    engines: [...new Set(values.engines.split(",").map((name) => oneOf("--engines", name, engineNames)))],
+    parts: listOf("--only", values.only, parts),
+    engines: listOf("--engines", values.engines, engineNames),
   };
 }
 
 /** A run of everything in full, which is what may be written down. */
 export const isComplete = ({ quick, parts: asked, engines }: BenchOptions) =>
   !quick && asked.length === parts.length && engines.length === engineNames.length;
+
+const listOf = <T extends string>(option: string, value: string, choices: readonly T[]): T[] => [
+  ...new Set(value.split(",").map((name) => oneOf(option, name, choices))),
+];
 
 function oneOf<T extends string>(option: string, value: string, choices: readonly T[]): T {
   const found = choices.find((choice) => choice === value);

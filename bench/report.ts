@@ -1,56 +1,95 @@
+import type { AdapterDescription } from "./adapter";
 import type { AllReduceResult } from "./allReduce/results";
+import type { FirefoxResult } from "./firefox";
+import { engineTitles, percent, significant, table, withQuartiles } from "./markdown";
+import { attentionMemoryTable, operatorSummary, operatorTable } from "./operators/report";
 import type { BenchResults } from "./results";
-import type { Spread } from "./statistics";
 import type { DeviceLimits } from "./training/deviceLimits";
-import type { EngineName } from "./training/engine";
-import type { EngineResult, TrainingResult } from "./training/results";
+import type { EngineResult, RepeatedFirstStep, TrainingResult } from "./training/results";
 
 /** The results as Markdown, which reads as well in a terminal. */
 export function report(results: BenchResults): string {
   const { machine, browser, versions } = results;
-  const { vendor, architecture, description, isFallbackAdapter } = browser.adapter;
-  const adapter = [vendor, architecture, description].filter((part) => part !== "").join(" ");
   const about = [
     `Measured ${results.date.slice(0, 16).replace("T", " ")} UTC in ${results.minutes.toFixed(1)} minutes on ${machine.cores} cores (${machine.cpu}, ${machine.memoryGiB} GiB, ${machine.system}),`,
-    `Chromium ${browser.version}, WebGPU adapter ${adapter}${isFallbackAdapter ? " (software)" : ""};`,
+    `Chromium ${browser.version}, WebGPU adapter ${adapterName(browser.adapter)};`,
     `Ringlet ${versions.ringlet}${versions.commit ? ` at ${versions.commit}` : ""}, TensorFlow.js ${versions.tensorflow}, jax-js ${versions.jax}.`,
     ...(results.coresUsedByOthers === null
       ? []
       : [`Other programs kept ${results.coresUsedByOthers.toFixed(1)} of the cores busy meanwhile, on average.`]),
   ].join("\n");
   const sections = [about];
+  if (results.operators.length > 0)
+    sections.push(`### Operators\n\n${operatorTable(results.operators)}\n\n${operatorSummary(results.operators)}`);
+  if (results.attentionMemory.length > 0)
+    sections.push(`### What attention holds\n\n${attentionMemoryTable(results.attentionMemory)}`);
   if (results.training.length > 0)
     sections.push(
-      `### Training in one tab\n\n${trainingTable(results.training)}`,
+      `### Training in one tab\n\n${trainingTable(results.training, results.firstStepsAgain)}`,
       `### What a step asks of WebGPU, after warm-up\n\n${countsTable(results.training)}`,
       results.training.map((result) => `${limit(result, results.limits)}${agreement(result)}`).join("\n\n"),
     );
+  if (results.firefox) sections.push(`### Ringlet in Firefox\n\n${firefoxTable(results.firefox, results.training)}`);
   if (results.allReduce.length > 0)
     sections.push(`### All-reduce between tabs\n\n${allReduceTable(results.allReduce)}`);
   return `${sections.join("\n\n")}\n`;
 }
 
-const engineTitles: Readonly<Record<EngineName, string>> = {
-  ringlet: "Ringlet",
-  tensorflow: "TensorFlow.js",
-  jax: "jax-js",
-};
+const adapterName = ({ vendor, architecture, description, isFallbackAdapter }: AdapterDescription) =>
+  [vendor, architecture, description, isFallbackAdapter ? "(software)" : ""].filter((part) => part !== "").join(" ");
 
-function trainingTable(results: readonly TrainingResult[]): string {
+function trainingTable(results: readonly TrainingResult[], again: readonly RepeatedFirstStep[]): string {
+  const repeated = (result: TrainingResult, { engine }: EngineResult) =>
+    again.find((one) => one.workload === result.workload && one.engine === engine)?.milliseconds;
   return table(
-    ["Model", "Engine", "Steps/s", "Step, ms (quartiles)", "GFLOP/s", "Ringlet is", "First step, s"],
+    [
+      "Model",
+      "Engine",
+      "Steps/s",
+      "Step, ms (quartiles)",
+      "Of it page's thread, ms",
+      "GFLOP/s",
+      "Ringlet is",
+      "First step, s",
+      "Again, s",
+    ],
     results.flatMap((result) =>
       result.engines.map((engine) => [
         result.workload.toUpperCase(),
         engineTitles[engine.engine],
         significant(engine.stepsPerSecond),
         withQuartiles(engine.stepMilliseconds),
+        significant(engine.pageMilliseconds.median),
         significant((2 * result.multiplyAddsPerStep) / (engine.stepMilliseconds.median * 1e6)),
         ratioTo(result, engine),
         significant(engine.firstStepMilliseconds / 1000),
+        secondsOf(repeated(result, engine)),
       ]),
     ),
   );
+}
+
+const secondsOf = (milliseconds: number | undefined): string =>
+  milliseconds === undefined ? "" : significant(milliseconds / 1000);
+
+function firefoxTable({ version, adapter, training }: FirefoxResult, inChromium: readonly TrainingResult[]): string {
+  const stepsPerSecond = (result: TrainingResult | undefined) => {
+    const found = result?.engines.find(({ engine }) => engine === "ringlet");
+    return found ? significant(found.stepsPerSecond) : "";
+  };
+  const rows = training.map((result) => {
+    const [ringlet] = result.engines;
+    const chromium = inChromium.find(({ workload }) => workload === result.workload);
+    return [
+      result.workload.toUpperCase(),
+      stepsPerSecond(result),
+      stepsPerSecond(chromium),
+      ringlet ? withQuartiles(ringlet.stepMilliseconds) : "",
+      ringlet ? significant(ringlet.firstStepMilliseconds / 1000) : "",
+    ];
+  });
+  const header = ["Model", "Steps/s in Firefox", "In Chromium", "Step in Firefox, ms (quartiles)", "First step, s"];
+  return `${version}, WebGPU adapter ${adapterName(adapter)}.\n\n${table(header, rows)}`;
 }
 
 function ratioTo({ ratios }: TrainingResult, { engine }: EngineResult): string {
@@ -129,22 +168,4 @@ function allReduceTable(results: readonly AllReduceResult[]): string {
       bare.cpuSecondsPerMegabyte ? significant(bare.cpuSecondsPerMegabyte.median) : "",
     ]),
   );
-}
-
-const percent = (value: number) => `${Math.round(value * 100)}%`;
-
-const withQuartiles = ({ median, lowerQuartile, upperQuartile }: Spread) =>
-  `${significant(median)} (${significant(lowerQuartile)}-${significant(upperQuartile)})`;
-
-/** Three digits, without an exponent. */
-function significant(value: number): string {
-  if (value === 0) return "0";
-  const digits = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))));
-  return value.toFixed(digits);
-}
-
-function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const widths = header.map((title, column) => Math.max(3, title.length, ...rows.map((row) => row[column]!.length)));
-  const line = (cells: readonly string[]) => `| ${cells.map((cell, i) => cell.padEnd(widths[i]!)).join(" | ")} |`;
-  return [line(header), line(widths.map((width) => "-".repeat(width))), ...rows.map(line)].join("\n");
 }

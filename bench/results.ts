@@ -1,10 +1,13 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import type { AllReduceResult } from "./allReduce/results";
+import type { FirefoxResult } from "./firefox";
 import type { Machine } from "./machine";
+import type { AttentionMemory } from "./operators/attentionMemory";
+import type { OperatorResult } from "./operators/results";
 import type { DeviceLimits } from "./training/deviceLimits";
 import type { BrowserDescription } from "./training/measure";
-import type { TrainingResult } from "./training/results";
+import type { RepeatedFirstStep, TrainingResult } from "./training/results";
 
 /** bench/results.json. Times are in milliseconds, sizes in bytes, unless a name says otherwise. */
 export interface BenchResults {
@@ -17,7 +20,12 @@ export interface BenchResults {
   readonly browser: BrowserDescription;
   readonly versions: Versions;
   readonly limits: DeviceLimits;
+  readonly operators: readonly OperatorResult[];
   readonly training: readonly TrainingResult[];
+  readonly firstStepsAgain: readonly RepeatedFirstStep[];
+  readonly attentionMemory: readonly AttentionMemory[];
+  /** Null where no Firefox is installed. */
+  readonly firefox: FirefoxResult | null;
   readonly allReduce: readonly AllReduceResult[];
 }
 

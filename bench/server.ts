@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createServer, type Plugin } from "vite";
 import { mnistFiles } from "../src/data/mnistFiles";
-import { mnistAssetPath } from "./training/mnistBatches";
+import { mnistAssetPath } from "./training/batches";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 

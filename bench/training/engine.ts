@@ -1,7 +1,8 @@
-import type { Batch } from "./mnistBatches";
+import type { Batch } from "./batches";
 import type { ParameterValues, WorkloadName } from "./workloads";
 
-export type EngineName = "ringlet" | "tensorflow" | "jax";
+export const engineNames = ["ringlet", "tensorflow", "jax"] as const;
+export type EngineName = (typeof engineNames)[number];
 
 /** A model in training on one engine. */
 export interface Training {

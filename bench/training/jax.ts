@@ -1,30 +1,29 @@
 // jax-js in its fastest form: the whole step, Adam included, in one `jit`. Its optimizers aren't published, so Adam is
 // written in its own operators, as optax has it.
 import { defaultDevice, getWebGPUDevice, init, jit, lax, nn, numpy as np, tree, valueAndGrad } from "@jax-js/jax";
+import type { Batch } from "./batches";
 import type { Training } from "./engine";
-import type { Batch } from "./mnistBatches";
-import { adamOptions, type ParameterValues, valuesOf, type WorkloadName, workloads } from "./workloads";
+import { adamOptions, gptSizes, type ParameterValues, valuesOf, type WorkloadName, workloads } from "./workloads";
 
 type Parameters = { [name: string]: np.Array };
-type Forward = (parameters: Parameters, images: np.Array) => np.Array;
+type Forward = (parameters: Parameters, inputs: np.Array) => np.Array;
 
-export async function startJax(workload: WorkloadName, initial: ParameterValues): Promise<Training> {
+export async function startJax(name: WorkloadName, initial: ParameterValues): Promise<Training> {
   const devices = await init("webgpu");
   if (!devices.includes("webgpu")) throw new Error("jax-js could not start its WebGPU backend.");
   defaultDevice("webgpu");
 
-  const forward = models[workload];
-  const loss = (parameters: Parameters, images: np.Array, labels: np.Array) => {
-    const size = labels.shape[0]!;
-    return nn
-      .logSoftmax(forward(parameters, images))
-      .mul(nn.oneHot(labels, 10))
+  const forward = models[name];
+  const { input, rows, classes, parameters: specs } = workloads[name];
+  const loss = (parameters: Parameters, inputs: np.Array, labels: np.Array) =>
+    nn
+      .logSoftmax(forward(parameters, inputs).reshape([rows, classes]))
+      .mul(nn.oneHot(labels, classes))
       .sum()
-      .mul(-1 / size);
-  };
+      .mul(-1 / rows);
   const step = jit(
-    (p: Parameters, m: Parameters, v: Parameters, count: np.Array, images: np.Array, labels: np.Array) => {
-      const [value, gradients] = valueAndGrad(loss)(tree.ref(p), images, labels);
+    (p: Parameters, m: Parameters, v: Parameters, count: np.Array, inputs: np.Array, labels: np.Array) => {
+      const [value, gradients] = valueAndGrad(loss)(tree.ref(p), inputs, labels);
       const next = adam(p, m, v, count.add(1), gradients);
       return [value, next.parameters, next.first, next.second, next.count] as [
         np.Array,
@@ -36,20 +35,20 @@ export async function startJax(workload: WorkloadName, initial: ParameterValues)
     },
   );
 
-  const specs = workloads[workload].parameters;
-  const make = (values: (name: string, shape: number[]) => np.Array): Parameters =>
-    Object.fromEntries(specs.map(({ name, shape }) => [name, values(name, [...shape])]));
-  let parameters = make((name, shape) => np.array(valuesOf(initial, name), { shape }));
+  const make = (values: (parameter: string, shape: number[]) => np.Array): Parameters =>
+    Object.fromEntries(specs.map((spec) => [spec.name, values(spec.name, [...spec.shape])]));
+  let parameters = make((parameter, shape) => np.array(valuesOf(initial, parameter), { shape }));
   let first = make((_, shape) => np.zeros(shape));
   let second = make((_, shape) => np.zeros(shape));
   let count = np.array(0, { dtype: np.float32 });
   return {
     device: getWebGPUDevice(),
     async step(batch: Batch) {
-      const images = np.array(batch.images, { shape: [batch.size, 1, 28, 28] });
-      const labels = np.array(batch.labels, { shape: [batch.size], dtype: np.int32 });
+      const dtype = input.kind === "digits" ? np.float32 : np.int32;
+      const inputs = np.array(batch.inputs, { shape: [...input.shape], dtype });
+      const labels = np.array(batch.labels, { shape: [rows], dtype: np.int32 });
       let value: np.Array;
-      [value, parameters, first, second, count] = step(parameters, first, second, count, images, labels);
+      [value, parameters, first, second, count] = step(parameters, first, second, count, inputs, labels);
       return (await value.data())[0]!;
     },
   };
@@ -67,7 +66,27 @@ const models: Readonly<Record<WorkloadName, Forward>> = {
     const y = maxPool(nn.relu(convolution(x, p["3.weight"]!, p["3.bias"]!)));
     return linear(y.reshape([-1, 1568]), p["7.weight"]!, p["7.bias"]!);
   },
+  gpt(p, tokens) {
+    const table = p["wte.weight"]!;
+    let x = np.take(table.ref, tokens, 0).add(p["wpe.weight"]!);
+    for (let layer = 0; layer < gptSizes.layers; layer += 1) x = block(p, `blocks.${layer}`, x);
+    return np.dot(layerNorm(p, "ln_f", x), table.transpose());
+  },
 };
+
+function block(p: Parameters, name: string, x: np.Array): np.Array {
+  const { batch, places, heads, width } = gptSizes;
+  const dense = (layer: string, of: np.Array) => linear(of, p[`${name}.${layer}.weight`]!, p[`${name}.${layer}.bias`]!);
+  const all = dense("attn", layerNorm(p, `${name}.ln_1`, x.ref));
+  const [q, k, v] = np.split(all, 3, -1).map((part) => part.reshape([batch, places, heads, width / heads]));
+  const attended = nn.dotProductAttention(q!, k!, v!, { isCausal: true });
+  const middle = x.add(dense("proj", attended.reshape([batch, places, width])));
+  const hidden = nn.gelu(dense("fc", layerNorm(p, `${name}.ln_2`, middle.ref)), { approximate: false });
+  return middle.add(dense("out", hidden));
+}
+
+const layerNorm = (p: Parameters, name: string, x: np.Array): np.Array =>
+  nn.standardize(x, -1, { epsilon: 1e-5 }).mul(p[`${name}.weight`]!).add(p[`${name}.bias`]!);
 
 const linear = (x: np.Array, weight: np.Array, bias: np.Array) => np.dot(x, weight.transpose()).add(bias);
 

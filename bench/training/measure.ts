@@ -1,63 +1,68 @@
 import type { Page } from "playwright-core";
 import type { HeadlessBrowser } from "../../src/cli/tabs";
+import type { AdapterDescription } from "../adapter";
+import { type Bench, inFreshBrowser, inTab } from "../tab";
 import type { DeviceLimits } from "./deviceLimits";
 import type { EngineName } from "./engine";
-import type { AdapterDescription, TrainingPlan, TrainingResult } from "./results";
+import type { RepeatedFirstStep, TrainingPlan, TrainingResult } from "./results";
+import type { WorkloadName } from "./workloads";
 
-const plans = {
+type Repetitions = Pick<TrainingPlan, "warmUpSteps" | "rounds" | "stepsPerTurn">;
+
+export const plans: Readonly<Record<"full" | "quick", Readonly<Record<WorkloadName, Repetitions>>>> = {
   full: {
     mlp: { warmUpSteps: 8, rounds: 12, stepsPerTurn: 3 },
     cnn: { warmUpSteps: 3, rounds: 6, stepsPerTurn: 1 },
+    gpt: { warmUpSteps: 3, rounds: 4, stepsPerTurn: 1 },
   },
   quick: {
     mlp: { warmUpSteps: 3, rounds: 3, stepsPerTurn: 2 },
-    cnn: { warmUpSteps: 3, rounds: 2, stepsPerTurn: 1 },
+    cnn: { warmUpSteps: 2, rounds: 2, stepsPerTurn: 1 },
+    gpt: { warmUpSteps: 2, rounds: 1, stepsPerTurn: 1 },
   },
-} as const;
+};
 
 export interface BrowserDescription {
   readonly version: string;
   readonly adapter: AdapterDescription;
 }
 
-export async function describeBrowser(browser: HeadlessBrowser, url: string): Promise<BrowserDescription> {
-  const page = await openTab(browser, url);
-  const adapter = await page.evaluate(() => window.trainingBench.describeAdapter());
-  const version = page.context().browser()?.version() ?? "of unknown version";
-  await page.close();
-  return { version, adapter };
+const inTrainingTab = <T>(browser: HeadlessBrowser, bench: Bench, use: (page: Page) => Promise<T>): Promise<T> =>
+  inTab(browser, bench, "training.html", "trainingBench", use);
+
+export const describeBrowser = (browser: HeadlessBrowser, bench: Bench): Promise<BrowserDescription> =>
+  inTrainingTab(browser, bench, async (page) => ({
+    adapter: await page.evaluate(() => window.trainingBench.describeAdapter()),
+    version: page.context().browser()?.version() ?? "of unknown version",
+  }));
+
+export const measureLimits = (browser: HeadlessBrowser, bench: Bench): Promise<DeviceLimits> =>
+  inTrainingTab(browser, bench, (page) => page.evaluate(() => window.trainingBench.measureDeviceLimits()));
+
+export interface MeasuredTraining {
+  readonly training: TrainingResult;
+  readonly firstStepsAgain: readonly RepeatedFirstStep[];
 }
 
-async function openTab(browser: HeadlessBrowser, url: string, prepare?: (page: Page) => Promise<void>): Promise<Page> {
-  const page = await browser.openTab(`${url}/bench/training.html`, prepare);
-  await page.waitForFunction(() => "trainingBench" in window, null, { timeout: 60_000 });
-  return page;
-}
-
-export async function measureLimits(browser: HeadlessBrowser, url: string): Promise<DeviceLimits> {
-  const page = await openTab(browser, url);
-  const limits = await page.evaluate(() => window.trainingBench.measureDeviceLimits());
-  await page.close();
-  return limits;
-}
-
-/** MLP, then CNN, each in a fresh tab. */
-export async function measureTraining(
-  browser: HeadlessBrowser,
-  url: string,
-  quick: boolean,
+/** All engines train a workload, in a browser that is new to it; then each takes a first step once more, in tabs of their own. */
+export function measureTraining(
+  bench: Bench,
+  workload: WorkloadName,
   engines: readonly EngineName[],
-  progress: (text: string) => void,
-): Promise<TrainingResult[]> {
-  const results: TrainingResult[] = [];
-  for (const workload of ["mlp", "cnn"] as const) {
-    const plan: TrainingPlan = { workload, engines, seed: 1, ...plans[quick ? "quick" : "full"][workload] };
-    const page = await openTab(browser, url, async (tab) => {
-      tab.on("pageerror", (error) => progress(`The page failed: ${error.message}`));
-      await tab.exposeFunction("reportProgress", progress);
-    });
-    results.push(await page.evaluate((given) => window.trainingBench.train(given), plan));
-    await page.close();
-  }
-  return results;
+): Promise<MeasuredTraining> {
+  const plan: TrainingPlan = { workload, engines, seed: 1, ...plans[bench.quick ? "quick" : "full"][workload] };
+  return inFreshBrowser(bench, async (browser) => {
+    const training = await inTrainingTab(browser, bench, (page) =>
+      page.evaluate((given) => window.trainingBench.train(given), plan),
+    );
+    const firstStepsAgain: RepeatedFirstStep[] = [];
+    for (const engine of bench.quick ? [] : engines) {
+      bench.progress(`${workload}: ${engine} begins once more`);
+      const milliseconds = await inTrainingTab(browser, bench, (page) =>
+        page.evaluate((of) => window.trainingBench.firstStep(of.engine, of.workload, 1), { engine, workload }),
+      );
+      firstStepsAgain.push({ workload, engine, milliseconds });
+    }
+    return { training, firstStepsAgain };
+  });
 }

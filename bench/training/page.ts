@@ -1,5 +1,8 @@
 // The page that trains: all engines in one tab, each on a GPU device of its own, in turns.
+import { describeAdapter } from "../adapter";
+import { finished } from "../finished";
 import { spread } from "../statistics";
+import { type Batch, loadBatches } from "./batches";
 import {
   combineCounts,
   countDevices,
@@ -10,9 +13,8 @@ import {
 } from "./countDevice";
 import { type DeviceLimits, measureDeviceLimits } from "./deviceLimits";
 import type { EngineName, StartTraining, Training } from "./engine";
-import { type Batch, loadBatches } from "./mnistBatches";
-import type { AdapterDescription, EngineResult, TrainingPlan, TrainingResult } from "./results";
-import { batchSize, initialValues, minimumBytes, parameterCount, workloads } from "./workloads";
+import type { EngineResult, TrainingPlan, TrainingResult } from "./results";
+import { initialValues, minimumBytes, parameterCount, type Workload, type WorkloadName, workloads } from "./workloads";
 
 countDevices();
 
@@ -28,6 +30,7 @@ const comparison = { steps: 8, tolerance: 1e-3 };
 class Contestant {
   readonly losses: number[] = [];
   readonly stepMilliseconds: number[] = [];
+  readonly pageMilliseconds: number[] = [];
   readonly turnMilliseconds: number[] = [];
   firstStepMilliseconds = 0;
   #warmUp: DeviceCounts | null = null;
@@ -47,7 +50,7 @@ class Contestant {
 
   async warmUp(batches: readonly Batch[]): Promise<void> {
     for (const batch of batches) {
-      const milliseconds = await this.#step(batch);
+      const { milliseconds } = await this.#step(batch);
       if (this.losses.length === 1) this.firstStepMilliseconds = milliseconds;
     }
     this.#warmUp = countsBetween(this.before.counts, deviceCounts());
@@ -59,8 +62,9 @@ class Contestant {
     const liveBefore = liveDeviceBytes();
     let total = 0;
     for (const batch of batches) {
-      const milliseconds = await this.#step(batch);
+      const { milliseconds, pageMilliseconds } = await this.#step(batch);
       this.stepMilliseconds.push(milliseconds);
+      this.pageMilliseconds.push(pageMilliseconds);
       total += milliseconds;
     }
     this.turnMilliseconds.push(total / batches.length);
@@ -77,6 +81,7 @@ class Contestant {
       firstStepMilliseconds: this.firstStepMilliseconds,
       stepMilliseconds: steps,
       stepsPerSecond: 1000 / steps.median,
+      pageMilliseconds: spread(this.pageMilliseconds),
       warmUpCounts: this.#warmUp,
       countsPerStep: combineCounts(this.#timed, this.#timed, (total) => total / steps.count),
       liveBytes: this.#liveBytes,
@@ -84,20 +89,38 @@ class Contestant {
     };
   }
 
-  async #step(batch: Batch): Promise<number> {
+  async #step(batch: Batch): Promise<{ readonly milliseconds: number; readonly pageMilliseconds: number }> {
     const start = performance.now();
+    // What the engine does before the page's thread is free again, microtasks included.
+    const free = nextTask().then(() => performance.now() - start);
     const loss = await this.training.step(batch);
-    await this.training.device.queue.onSubmittedWorkDone();
+    await finished(this.training.device);
     const milliseconds = performance.now() - start;
     this.losses.push(loss);
-    return milliseconds;
+    return { milliseconds, pageMilliseconds: await free };
   }
+}
+
+/** Resolves when the thread has come to the tasks that are queued now. */
+function nextTask(): Promise<void> {
+  return new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      resolve();
+    };
+    port2.postMessage(null);
+  });
 }
 
 async function train(plan: TrainingPlan, progress: (text: string) => void): Promise<TrainingResult> {
   const workload = workloads[plan.workload];
   const initial = initialValues(workload, plan.seed);
-  const batches = await loadBatches(plan.warmUpSteps + plan.rounds * plan.stepsPerTurn, batchSize);
+  const batches = await loadBatches(
+    workload.input,
+    plan.warmUpSteps + plan.rounds * plan.stepsPerTurn,
+    workload.classes,
+  );
   const contestants: Contestant[] = [];
   for (const engine of plan.engines) {
     progress(`${engine} warms up`);
@@ -123,7 +146,6 @@ async function train(plan: TrainingPlan, progress: (text: string) => void): Prom
   return {
     workload: plan.workload,
     description: workload.description,
-    batchSize,
     multiplyAddsPerStep: workload.multiplyAdds,
     minimumBytesPerStep: minimumBytes(workload),
     parameters: parameterCount(workload),
@@ -157,19 +179,23 @@ function lossDifference(contestants: readonly Contestant[], steps: number): numb
   return largest;
 }
 
-async function describeAdapter(): Promise<AdapterDescription> {
-  const adapter = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
-  if (!adapter) throw new Error("This browser offers no WebGPU adapter.");
-  const { vendor, architecture, description, isFallbackAdapter } = adapter.info;
-  return { vendor, architecture, description, isFallbackAdapter };
+/** Milliseconds from the engine's start to its first loss. */
+async function firstStep(engine: EngineName, name: WorkloadName, seed: number): Promise<number> {
+  const workload: Workload = workloads[name];
+  const [batch] = await loadBatches(workload.input, 1, workload.classes);
+  const start = await engines[engine]();
+  const contestant = await Contestant.start(engine, () => start(name, initialValues(workload, seed)));
+  await contestant.warmUp([batch!]);
+  return contestant.firstStepMilliseconds;
 }
 
 declare global {
   interface Window {
     trainingBench: {
-      describeAdapter(): Promise<AdapterDescription>;
+      describeAdapter: typeof describeAdapter;
       measureDeviceLimits(): Promise<DeviceLimits>;
       train(plan: TrainingPlan): Promise<TrainingResult>;
+      firstStep: typeof firstStep;
     };
     /** Set by the program that drives this page. */
     reportProgress(text: string): Promise<void>;
@@ -179,5 +205,6 @@ declare global {
 window.trainingBench = {
   describeAdapter,
   measureDeviceLimits,
+  firstStep,
   train: (plan) => train(plan, (text) => void window.reportProgress(`${plan.workload}: ${text}`)),
 };

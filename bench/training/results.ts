@@ -16,10 +16,12 @@ export interface TrainingPlan {
 
 export interface EngineResult {
   readonly engine: EngineName;
-  /** From the first call to the first loss, with all compilation. */
+  /** From the first call to the first loss, with all compilation, in a browser that has seen no kernel yet. */
   readonly firstStepMilliseconds: number;
   readonly stepMilliseconds: Spread;
   readonly stepsPerSecond: number;
+  /** Of a step: until the page's thread was free again. */
+  readonly pageMilliseconds: Spread;
   /** Over all of the warm-up, the model's creation included. */
   readonly warmUpCounts: DeviceCounts;
   /** Means of the timed steps. */
@@ -32,7 +34,6 @@ export interface EngineResult {
 export interface TrainingResult {
   readonly workload: WorkloadName;
   readonly description: string;
-  readonly batchSize: number;
   readonly multiplyAddsPerStep: number;
   /** The least bytes that a step moves (workloads.ts). */
   readonly minimumBytesPerStep: number;
@@ -45,9 +46,9 @@ export interface TrainingResult {
   readonly ratios: readonly { readonly engine: EngineName; readonly ratio: Spread }[];
 }
 
-export interface AdapterDescription {
-  readonly vendor: string;
-  readonly architecture: string;
-  readonly description: string;
-  readonly isFallbackAdapter: boolean;
+/** First steps in another tab of a browser that has compiled the same kernels before. */
+export interface RepeatedFirstStep {
+  readonly workload: WorkloadName;
+  readonly engine: EngineName;
+  readonly milliseconds: number;
 }

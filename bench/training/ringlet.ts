@@ -4,28 +4,30 @@ import { Conv2d, Flatten, GELU, Linear, MaxPool2d, type Module, ReLU, Sequential
 import { FlatOptimizer } from "../../src/optim/flatOptimizer";
 import { adam } from "../../src/optim/spec";
 import * as torch from "../../src/tensor";
+import type { Batch } from "./batches";
 import type { Training } from "./engine";
-import type { Batch } from "./mnistBatches";
-import { adamOptions, batchSize, type ParameterValues, valuesOf, type WorkloadName } from "./workloads";
+import { Gpt } from "./ringletGpt";
+import { adamOptions, type ParameterValues, valuesOf, type WorkloadName, workloads } from "./workloads";
 
-export async function startRinglet(workload: WorkloadName, initial: ParameterValues): Promise<Training> {
+export async function startRinglet(name: WorkloadName, initial: ParameterValues): Promise<Training> {
   const device = await requestDevice();
   torch.setDefaultDevice(device);
-  const model = models[workload]();
+  const { input, rows, classes } = workloads[name];
+  const { model, forward } = models[name]();
   const flat = new torch.FlatParameters(model.namedParameters());
   const weights = new Float32Array(flat.layout.length);
-  for (const { name, offset } of flat.layout.entries) weights.set(valuesOf(initial, name), offset);
+  for (const entry of flat.layout.entries) weights.set(valuesOf(initial, entry.name), entry.offset);
   flat.writeWeights(weights);
   const optimizer = new FlatOptimizer(adam(adamOptions), flat);
-  const images = torch.zeros([batchSize, 1, 28, 28]).keep();
-  const labels = torch.zeros([batchSize], { dtype: "int32" }).keep();
+  const inputs = torch.zeros(input.shape, { dtype: input.kind === "digits" ? "float32" : "int32" }).keep();
+  const labels = torch.zeros([rows], { dtype: "int32" }).keep();
   return {
     device: device.gpu,
     async step(batch: Batch) {
-      images.write(batch.images);
+      inputs.write(batch.inputs);
       labels.write(batch.labels);
       flat.zeroGradients();
-      const loss = torch.crossEntropy(model.forward(images), labels);
+      const loss = torch.crossEntropy(torch.reshape(forward(inputs), [rows, classes]), labels);
       loss.backward();
       optimizer.step();
       return loss.item();
@@ -33,18 +35,21 @@ export async function startRinglet(workload: WorkloadName, initial: ParameterVal
   };
 }
 
-const models: Readonly<Record<WorkloadName, () => Module>> = {
+interface Model {
+  readonly model: Module;
+  readonly forward: (inputs: torch.Tensor) => torch.Tensor;
+}
+
+function sequential(...layers: Module[]): Model {
+  const model = new Sequential(...layers);
+  return { model, forward: (inputs) => model.forward(inputs) };
+}
+
+const models: Readonly<Record<WorkloadName, () => Model>> = {
   mlp: () =>
-    new Sequential(
-      new Flatten(),
-      new Linear(784, 128),
-      new ReLU(),
-      new Linear(128, 64),
-      new GELU(),
-      new Linear(64, 10),
-    ),
+    sequential(new Flatten(), new Linear(784, 256), new ReLU(), new Linear(256, 128), new GELU(), new Linear(128, 10)),
   cnn: () =>
-    new Sequential(
+    sequential(
       new Conv2d(1, 16, 3, { padding: 1 }),
       new ReLU(),
       new MaxPool2d(2),
@@ -54,4 +59,8 @@ const models: Readonly<Record<WorkloadName, () => Module>> = {
       new Flatten(),
       new Linear(32 * 7 * 7, 10),
     ),
+  gpt: () => {
+    const model = new Gpt();
+    return { model, forward: (tokens) => model.forward(tokens) };
+  },
 };
