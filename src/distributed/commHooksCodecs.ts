@@ -1,4 +1,4 @@
-import { fromHalf, toHalf } from "./float16";
+import { fromHalf, toHalf } from "../base/float16";
 
 /** How float32 values become bytes and, nearly, values again; the same to the bit on every machine. */
 export interface Codec {

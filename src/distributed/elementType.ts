@@ -1,4 +1,4 @@
-import { fromHalf, toHalf } from "./float16";
+import { fromHalf, toHalf } from "../base/float16";
 import type { NumberKind, PartialArray } from "./reduceOp";
 
 /** The types of what collectives move, by PyTorch's names. */

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { Float16Bits, fromHalf, toHalf } from "./float16";
+import { fromHalf, toHalf } from "../base/float16";
+import { Float16Bits } from "./float16";
 
 test("every half survives the way to float32 and back", () => {
   const halves = Array.from({ length: 65536 }, (_, half) => half);

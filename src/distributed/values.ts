@@ -37,7 +37,12 @@ function elementsOf(values: Exclude<Values, Tensor>): Elements {
 }
 
 export function typeOf(values: Values): ElementType {
-  return values instanceof Tensor ? elementTypes[values.dtype] : elementsOf(values).type;
+  if (!(values instanceof Tensor)) return elementsOf(values).type;
+  if (values.dtype === "bfloat16")
+    throw new TypeError(
+      `The tensor is ${values}; collectives move float32, float16, int32 and bool. Call float() on it.`,
+    );
+  return elementTypes[values.dtype];
 }
 
 export function lengthOf(values: Values): number {
@@ -52,10 +57,16 @@ export function describeValues(values: Values): string {
 /** The values in memory: the array itself, or a copy of what the GPU holds. */
 export async function read(values: Values): Promise<Elements> {
   if (!(values instanceof Tensor)) return elementsOf(values);
+  const type = typeOf(values);
   const data = await values.data();
+  if (type === elementTypes.float16) {
+    const halves = Elements.allocate(type, data.length);
+    halves.storePartial(0, new Float32Array(data));
+    return halves;
+  }
   if (data instanceof Float32Array) return new Elements(elementTypes.float32, new Float32Array(data));
   if (data instanceof Int32Array) return new Elements(elementTypes.int32, new Int32Array(data));
-  return new Elements(typeOf(values), new Uint8Array(data));
+  return new Elements(type, new Uint8Array(data));
 }
 
 /** Where the values will be received: the array itself, or memory for what goes to the GPU. */
@@ -65,5 +76,5 @@ export function place(values: Values): Elements {
 
 /** Brings what was received where it belongs. */
 export function write(values: Values, elements: Elements): void {
-  if (values instanceof Tensor) values.write(elements.array);
+  if (values instanceof Tensor) values.write(elements.partialOf(0, elements.length));
 }

@@ -1,4 +1,7 @@
+import { autocastInputs } from "./autocast";
+import { isFloating, isNarrow, promoteTypes } from "./dtype";
 import type { Attributes } from "./graph";
+import { to } from "./operators/elementwise";
 import type { Operator } from "./operators/table";
 import { isReplaying, noteCall } from "./recomputation";
 import { Recording, type ScalarResult } from "./recording";
@@ -76,12 +79,27 @@ export function withoutScalars<T>(body: () => T): T {
 
 export const areGradientsEnabled = (): boolean => gradientsEnabled;
 
-/** Records one operation. */
+/** Records one operation. Those that don't take narrow floats compute float32 from them, and the result is cast back. */
 export function apply<A extends Attributes>(
   operator: Operator<A>,
   inputs: readonly Tensor[],
   attributes: A,
   scalars: readonly number[] = [],
+): Tensor {
+  const cast = autocastInputs(operator.name, inputs);
+  if (operator.takesNarrow || !cast.some(({ dtype }) => isNarrow(dtype)))
+    return record(operator, cast, attributes, scalars);
+  const floats = cast.flatMap(({ dtype }) => (isFloating(dtype) ? [dtype] : []));
+  const wide = cast.map((input) => (isNarrow(input.dtype) ? to(input, "float32") : input));
+  const result = record(operator, wide, attributes, scalars);
+  return result.dtype === "float32" ? to(result, floats.reduce(promoteTypes)) : result;
+}
+
+function record<A extends Attributes>(
+  operator: Operator<A>,
+  inputs: readonly Tensor[],
+  attributes: A,
+  scalars: readonly number[],
 ): Tensor {
   beforeRecording?.();
   const { shape, dtype } = operator.infer(inputs, attributes);
@@ -97,7 +115,7 @@ export function apply<A extends Attributes>(
   const differentiable =
     gradientsEnabled &&
     operator.backward !== undefined &&
-    dtype === "float32" &&
+    isFloating(dtype) &&
     inputs.some((input) => input.requiresGrad);
   const result = new Tensor(shape, dtype, source, differentiable, null);
   if (differentiable) {
@@ -145,7 +163,7 @@ export function storageOf(tensor: Tensor): Storage {
   if (source.kind === "storage") return source.storage;
   if (source.kind === "node" && source.storage) return source.storage;
   const index = nodeOf(tensor);
-  const storage = newStorage(tensor.numel, `a tensor of shape ${describeShape(tensor.shape)}`);
+  const storage = newStorage(tensor.numel, `a tensor of shape ${describeShape(tensor.shape)}`, tensor.dtype);
   recording.output(index, storage);
   if (source.kind === "node" && source.recording === recording) source.storage = storage;
   else tensor.source = { kind: "node", recording, index, storage };

@@ -1,5 +1,6 @@
 import { currentRecording, versionOf, withGradients, withoutScalars } from "./apply";
-import { add, ones } from "./functions";
+import { withRegion } from "./autocast";
+import { add, ones, to } from "./functions";
 import { afterHooks } from "./gradientHooks";
 import { accumulate_, copy_ } from "./operators/inPlace";
 import { describeShape, OperatorError, sameShape, sizeOf } from "./shape";
@@ -15,8 +16,9 @@ export function backward(root: Tensor, gradient?: Tensor): void {
     propagate([root], [gradient ?? seedOf(root, "backward")], (leaf, total) => {
       if (leaf.grad) accumulate_(leaf.grad, total);
       else {
-        const storage = newStorage(leaf.numel, `the gradient of a tensor of shape ${describeShape(leaf.shape)}`);
-        leaf.grad = new Tensor(leaf.shape, "float32", { kind: "storage", storage }, false, null);
+        const what = `the gradient of a tensor of shape ${describeShape(leaf.shape)}`;
+        const storage = newStorage(leaf.numel, what, leaf.dtype);
+        leaf.grad = new Tensor(leaf.shape, leaf.dtype, { kind: "storage", storage }, false, null);
         copy_(leaf.grad, total);
       }
       for (const hook of accumulateHooks.get(leaf) ?? []) hook(leaf);
@@ -73,7 +75,7 @@ function seedOf(root: Tensor, operator: string): Tensor {
       operator,
       `the output has shape ${describeShape(root.shape)}; expected one element, or a gradient of that shape`,
     );
-  return ones(root.shape);
+  return ones(root.shape, { dtype: root.dtype });
 }
 
 /** Walks from the roots down in reverse order of creation, so that a tensor's gradient is complete when it is used. */
@@ -138,10 +140,15 @@ function propagateThrough(
   const output = again ? withoutScalars(again) : tensor;
   const operands = again ? output.gradFn!.inputs : inputs;
   const context = { inputs: operands, output, gradient: total, attributes, scalars, needs };
-  const gradients = withoutScalars(() => operator.backward!(context));
+  const gradients = withRegion(null, () => withoutScalars(() => operator.backward!(context)));
   for (const [i, input] of inputs.entries()) {
     const gradient = gradients[i];
-    if (gradient && input.requiresGrad) addInto(totals, input, gradient);
+    if (gradient && input.requiresGrad)
+      addInto(
+        totals,
+        input,
+        withoutScalars(() => to(gradient, input.dtype)),
+      );
   }
 }
 

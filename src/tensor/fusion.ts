@@ -1,5 +1,6 @@
 import { type Access, type Grid, type Shader, spread } from "../gpu";
-import { type DType, wgslType } from "./dtype";
+import { type ComputeType, computeType, type DType, isNarrow, type NarrowType, wgslType } from "./dtype";
+import { enableHalves, packFunction, roundFunction, unpackFunction } from "./narrowFloats";
 import { collapse, type ElementFunction } from "./operators/elementwiseKernel";
 import { type BufferValue, innerOffset, type Producer, type ScalarReference, type Uniform } from "./operators/table";
 import { contiguousStrides, type Shape } from "./shape";
@@ -17,6 +18,7 @@ export interface Group<Target> {
 
 export interface Member<Target> {
   readonly compute: Compute<Target>;
+  /** The type that its values are rounded to, and stored in. */
   readonly dtype: DType;
   /** Where its elements go if they are needed. */
   readonly target: Target;
@@ -42,7 +44,7 @@ export type Operand<Target> =
   | { readonly kind: "load"; readonly value: BufferValue; readonly steps: Steps }
   /** The element so far of what an update in place stores to. */
   | { readonly kind: "stored"; readonly dtype: DType }
-  | { readonly kind: "constant"; readonly scalar: ScalarReference; readonly dtype: DType };
+  | { readonly kind: "constant"; readonly scalar: ScalarReference; readonly dtype: ComputeType };
 
 /** How a load walks with the index: sizes and strides, innermost first; a stride is 0 where the operand is broadcast. */
 export interface Steps {
@@ -111,23 +113,35 @@ export function fits<Target>(members: readonly Member<Target>[], stored: number)
 
 const quads = 64;
 
-/** The kernel that computes the members and stores some of them. */
+/**
+ * Whether a kernel behind a producer, which has one element at a time, can store it: two packed ones share a word, which
+ * one invocation must write.
+ * @param hasHalves whether the device has `shader-f16`.
+ */
+export const storesSingly = (dtype: DType, hasHalves: boolean): boolean =>
+  !isNarrow(dtype) || (dtype === "float16" && hasHalves);
+
+/**
+ * The kernel that computes the members and stores some of them. Behind a producer, what is stored must be stored singly.
+ */
 export function fusedKernel<Target>({ count, members }: Group<Target>, stored: readonly Stored<Target>[]): FusedKernel {
   const writer = new Writer();
   const producer = members[0]!.compute.kind === "producer" ? members[0]!.compute.producer : null;
   const body = writer.chain(members, producer ? "one" : "quad", "l");
   const stores = stored.map(({ member, value, isUpdated, keepsPadding }, i) => {
     const name = isUpdated ? "updated" : `out${i}`;
-    const type = wgslType[member.dtype];
-    writer.bind(name, producer ? type : `vec4<${type}>`, value, "write");
-    return writer.store(member, name, producer !== null, keepsPadding && count % 4 !== 0);
+    const stored = value.root.dtype;
+    const type = isNarrow(stored) ? "f16" : wgslType[stored];
+    const quad = isNarrow(stored) ? "vec2u" : `vec4<${type}>`;
+    writer.bind(name, producer ? type : quad, value, "write");
+    return writer.store(member, name, stored, producer !== null, keepsPadding && count % 4 !== 0);
   });
   const names = members.map(({ compute }) => (compute.kind === "producer" ? compute.producer.name : compute.f.name));
   const shared = { bindings: writer.bindings.map(({ value }) => value), uniforms: writer.words };
   const work = count * (members.length + writer.bindings.length);
   if (producer) {
     const code = `${writer.declarations()}
-fn store(i: u32, x: ${wgslType[members[0]!.dtype]}) {
+fn store(i: u32, x: ${wgslType[computeType(members[0]!.dtype)]}) {
 ${[...body, ...stores].join("\n")}
 }
 ${producer.code}`;
@@ -151,6 +165,7 @@ ${[...body, ...stores].join("\n")}
 class Writer {
   readonly bindings: Binding[] = [];
   readonly words: Uniform[] = [];
+  private usesHalves = false;
   private readonly fields: string[] = [];
   private readonly functions = new Set<string>();
   private readonly calls: { readonly f: ElementFunction; readonly types: string; readonly name: string }[] = [];
@@ -164,6 +179,7 @@ class Writer {
   }
 
   bind(name: string, type: string, value: BufferValue, access: Access): void {
+    if (type === "f16") this.usesHalves = true;
     this.bindings.push({ name, type, value, access });
   }
 
@@ -172,7 +188,7 @@ class Writer {
       ({ name, type, access }, i) =>
         `@group(0) @binding(${i + 1}) var<storage, ${access === "read" ? "read" : "read_write"}> ${name}: array<${type}>;`,
     );
-    return `struct Uniforms {
+    return `${this.usesHalves ? enableHalves : ""}struct Uniforms {
 ${this.fields.join("\n")}
 }
 @group(0) @binding(0) var<uniform> u: Uniforms;
@@ -197,16 +213,23 @@ ${[...this.functions].join("\n")}`;
           isScalar: true,
         });
       const types = compute.operands.map(typeOf);
-      const name = this.call(compute.f, types, dtype);
+      const type = computeType(dtype);
+      const name = this.call(compute.f, types, type);
       const apply = (lane: string) =>
         `${name}(${operands.map(({ text, isScalar }) => (isScalar ? text : text + lane)).join(", ")})`;
       const variable = `${prefix}m${k}`;
       this.names.set(member, variable);
       const value =
-        lanes === "one" ? apply("") : `vec4<${wgslType[dtype]}>(${[".x", ".y", ".z", ".w"].map(apply).join(", ")})`;
-      lines.push(`  let ${variable} = ${value};`);
+        lanes === "one" ? apply("") : `vec4<${wgslType[type]}>(${[".x", ".y", ".z", ".w"].map(apply).join(", ")})`;
+      lines.push(`  let ${variable} = ${isNarrow(dtype) ? this.rounded(value, dtype, lanes) : value};`);
     }
     return lines;
+  }
+
+  /** What chains go on with is what would be loaded, had it been stored. */
+  private rounded(value: string, type: NarrowType, lanes: "one" | "quad"): string {
+    this.functions.add(roundFunction(type));
+    return lanes === "quad" ? `round_${type}(${value})` : `round_${type}(vec4f(${value})).x`;
   }
 
   private operand<Target>(
@@ -218,8 +241,14 @@ ${[...this.functions].join("\n")}`;
     switch (operand.kind) {
       case "member":
         return { text: this.names.get(operand.member)!, isScalar: false };
-      case "stored":
-        return { text: lanes === "one" ? "updated[i]" : "updated[quad]", isScalar: false };
+      case "stored": {
+        if (lanes === "one") return { text: "updated[i]", isScalar: false };
+        if (!isNarrow(operand.dtype)) return { text: "updated[quad]", isScalar: false };
+        const unpack = `unpack_${operand.dtype}`;
+        this.functions.add(unpackFunction(operand.dtype));
+        lines.push(`  let before = vec4f(${unpack}(updated[quad].x), ${unpack}(updated[quad].y));`);
+        return { text: "before", isScalar: false };
+      }
       case "constant": {
         const { scalar, dtype } = operand;
         return { text: this.word(`c${this.words.length}`, wgslType[dtype], { scalar, dtype }), isScalar: true };
@@ -229,8 +258,13 @@ ${[...this.functions].join("\n")}`;
     }
   }
 
-  store<Target>(member: Member<Target>, name: string, isOne: boolean, keepsPadding: boolean): string {
+  store<Target>(member: Member<Target>, name: string, dtype: DType, isOne: boolean, keepsPadding: boolean): string {
     const value = this.names.get(member)!;
+    if (isNarrow(dtype)) {
+      if (isOne) return `  ${name}[i] = f16(${value});`;
+      this.functions.add(packFunction(dtype));
+      return `  ${name}[quad] = pack_${dtype}(${value});`;
+    }
     if (isOne) return `  ${name}[i] = ${value};`;
     if (!keepsPadding) return `  ${name}[quad] = ${value};`;
     return `  if (i + 4u <= u.count) { ${name}[quad] = ${value}; } else {
@@ -267,7 +301,7 @@ ${loadsFirst === "quad" ? "  let i = quad * 4u;\n" : ""}${lines.join("\n")}
   }
 
   /** The name of a function of an operation, on operands of these types. */
-  private call(f: ElementFunction, types: readonly DType[], result: DType): string {
+  private call(f: ElementFunction, types: readonly ComputeType[], result: ComputeType): string {
     const list = [...types, result].join();
     const known = this.calls.find((call) => call.f === f && call.types === list);
     if (known) return known.name;
@@ -361,15 +395,16 @@ ${loadsFirst === "quad" ? "  let i = quad * 4u;\n" : ""}${lines.join("\n")}
 
 const fourFrom = (i: string): string[] => [i, `${i} + 1u`, `${i} + 2u`, `${i} + 3u`];
 
-function typeOf<Target>(operand: Operand<Target>): DType {
+function typeOf<Target>(operand: Operand<Target>): ComputeType {
   switch (operand.kind) {
     case "member":
-      return operand.member.dtype;
+      return computeType(operand.member.dtype);
     case "load":
       return operand.value.dtype;
     case "constant":
-    case "stored":
       return operand.dtype;
+    case "stored":
+      return computeType(operand.dtype);
   }
 }
 

@@ -1,9 +1,10 @@
 import "./methods";
 
+export { type AutocastOptions, autocast, isAutocastEnabled } from "./autocast";
 export { backward, type GradOptions, grad, registerPostAccumulateGradHook } from "./autograd";
 export { checkpoint } from "./checkpoint";
 export { compile, type StepArgument } from "./compile";
-export type { DType, TypedArray } from "./dtype";
+export type { DType, NarrowType, TypedArray } from "./dtype";
 export { FlatParameters, type ParameterEntry, type ParameterLayout } from "./flatParameters";
 export * from "./functional";
 export * from "./functions";

@@ -1,5 +1,5 @@
 import { type BufferSlice, type Device, type Grid, type Kernel, uniformBlockBytes } from "../gpu";
-import { bytesPerElement, type DType } from "./dtype";
+import { bytesPerElement, type ComputeType, type DType } from "./dtype";
 import { type Milestone, type Recording, scalarOffset, scalarSlots } from "./recording";
 import type { Shape } from "./shape";
 import type { Memory, Storage } from "./storage";
@@ -31,7 +31,7 @@ export interface Step {
     readonly word: number;
     readonly node: number;
     readonly index: number;
-    readonly dtype: DType;
+    readonly dtype: ComputeType;
   }[];
   readonly grid: Grid;
   readonly work: number;
@@ -184,7 +184,7 @@ function bindGroupOf(device: Device, step: Step, storageSlices: ReadonlyMap<numb
 export const uniformWords = uniformBlockBytes / 4;
 
 /** The word that holds a number as a kernel reads it. */
-export function encodeWord(value: number, dtype: DType): number {
+export function encodeWord(value: number, dtype: ComputeType): number {
   switch (dtype) {
     case "float32":
       floats[0] = value;

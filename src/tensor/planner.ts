@@ -1,5 +1,5 @@
-import { type Access, type Device, type Grid, sizeClass } from "../gpu";
-import { bytesPerElement, type DType } from "./dtype";
+import { type Access, type Device, type Grid, type Shader, sizeClass } from "../gpu";
+import { bytesOf, bytesPerElement, type ComputeType, computeType, type DType, isNarrow } from "./dtype";
 import {
   fits,
   fusedKernel,
@@ -10,13 +10,16 @@ import {
   type Prologue,
   type Stored,
   stepsOf,
+  storesSingly,
 } from "./fusion";
 import type { Node } from "./graph";
-import { copyInto, fillInto } from "./operators/copy";
+import { withNarrowReads } from "./narrowFloats";
+import { copyInto, fillInto, identity } from "./operators/copy";
 import { broadcastStrides, type ElementFunction } from "./operators/elementwiseKernel";
 import { operatorNamed } from "./operators/registry";
 import {
   type BufferValue,
+  bindingElements,
   innerOffset,
   type KernelCall,
   type LoweredNode,
@@ -39,7 +42,7 @@ interface PlannedRoot extends Root {
   place: Place | null;
   /** Which memory it lies in, for leaves: kernels can't read and write one memory at once. */
   readonly memory: number | null;
-  /** Where in that memory it begins, in elements. */
+  /** Where in that memory it begins, in words. */
   readonly start: number;
   scratch: { readonly size: number; readonly ordinal: number } | null;
   /** Uses by nodes still to be lowered, and by groups whose kernels are not planned yet. */
@@ -65,6 +68,7 @@ export function planRecording(recording: Recording, device: Device, workspace: W
 
 class Planner implements Lowering {
   readonly isSoftware: boolean;
+  private readonly hasHalves: boolean;
   private readonly steps: Step[] = [];
   private readonly scratches: Scratch[] = [];
   /** By size class: how many buffers were taken, and which are free. */
@@ -91,6 +95,7 @@ class Planner implements Lowering {
     private readonly workspace: Workspace,
   ) {
     this.isSoftware = device.isSoftware;
+    this.hasHalves = device.gpu.features.has("shader-f16");
     this.uses = countUses(recording);
     this.ringed = new Set(recording.scalars);
   }
@@ -101,9 +106,9 @@ class Planner implements Lowering {
     for (const index of nodes.keys()) {
       if (this.uses[index]! < 0) continue;
       this.node = index;
-      let value = this.valueOf(index);
+      let value = this.asStored(this.valueOf(index));
       if (this.recording.outputs.has(index) && !this.isOutput(value, index)) {
-        const output = this.result();
+        const output = this.home();
         copyInto(this, value, output);
         value = output;
       }
@@ -132,19 +137,36 @@ class Planner implements Lowering {
 
   result(): BufferValue {
     const { shape, dtype } = this.recording.graph.nodes[this.node]!;
-    if (!this.recording.outputs.has(this.node)) return this.allocate(shape, dtype);
-    return this.valueIn(this.newRoot(shape, dtype, { kind: "output", node: this.node }), shape, dtype);
+    return isNarrow(dtype) ? this.allocate(shape, "float32") : this.home();
   }
 
-  allocate(shape: Shape, dtype: DType): BufferValue {
+  allocate(shape: Shape, dtype: ComputeType): BufferValue {
+    return this.allocated(shape, dtype);
+  }
+
+  private allocated(shape: Shape, dtype: DType): BufferValue {
     const root = this.newRoot(shape, dtype, null);
     this.place(root, this.node);
     this.temporaries.push(root);
-    return this.valueIn(root, shape, dtype);
+    return this.valueIn(root, shape);
+  }
+
+  /** Memory for the node's result, of its type. */
+  private home(): BufferValue {
+    const { shape, dtype } = this.recording.graph.nodes[this.node]!;
+    if (!this.recording.outputs.has(this.node)) return this.allocated(shape, dtype);
+    return this.valueIn(this.newRoot(shape, dtype, { kind: "output", node: this.node }), shape);
+  }
+
+  /** The node's value, rounded where its operator computed in a wider type than the node's. */
+  private asStored(value: Value): Value {
+    const { dtype } = this.recording.graph.nodes[this.node]!;
+    if (value.kind === "constant" || !isNarrow(dtype) || this.rootOf(value).dtype === dtype) return value;
+    return this.elementwise(identity, [value], []);
   }
 
   private newRoot(shape: Shape, dtype: DType, place: Place | null): PlannedRoot {
-    const bytes = byteSize(shape);
+    const bytes = byteSize(shape, dtype);
     const root: PlannedRoot = {
       shape,
       dtype,
@@ -161,7 +183,8 @@ class Planner implements Lowering {
     return root;
   }
 
-  private valueIn(root: Root, shape: Shape, dtype: DType): BufferValue {
+  private valueIn(root: Root, shape: Shape): BufferValue {
+    const dtype = computeType(root.dtype);
     return { kind: "buffer", root, shape, dtype, strides: contiguousStrides(shape), offset: 0 };
   }
 
@@ -185,8 +208,9 @@ class Planner implements Lowering {
   }
 
   dense(value: Value): BufferValue {
-    if (value.kind === "buffer" && value.offset % 64 === 0 && isContiguous(value.shape, value.strides)) return value;
-    const copy = this.allocate(value.shape, value.dtype);
+    if (value.kind === "constant") return this.buffer(value);
+    if (innerOffset(value) === 0 && isContiguous(value.shape, value.strides)) return value;
+    const copy = this.allocated(value.shape, this.rootOf(value).dtype);
     copyInto(this, value, copy);
     return copy;
   }
@@ -201,7 +225,11 @@ class Planner implements Lowering {
   dispatch(call: KernelCall): void {
     for (const value of call.bindings) this.settle(this.rootOf(value).group);
     for (const [i, value] of call.bindings.entries())
-      if (call.shader.bindings[i] === "write") this.settleReaders(this.rootOf(value).memory);
+      if (call.shader.bindings[i] === "write") {
+        const { memory, dtype } = this.rootOf(value);
+        if (isNarrow(dtype)) throw new Error(`The kernel ${call.shader.name} can't write ${dtype}.`);
+        this.settleReaders(memory);
+      }
     this.emit(call);
   }
 
@@ -210,7 +238,7 @@ class Planner implements Lowering {
     if (sizeOf(shape) === 0) return this.result();
     const value = this.unplaced(shape, dtype);
     const target = this.rootOf(value);
-    const members = this.joined(f, operands, scalars, shape, dtype, target);
+    const members = this.joined(f, operands, scalars, shape, target, true);
     this.wait({ count: sizeOf(shape), members });
     return value;
   }
@@ -249,29 +277,25 @@ class Planner implements Lowering {
 
   private fillZeros(root: PlannedRoot): void {
     this.zeroed.delete(root);
-    fillInto(this, 0, this.valueIn(root, root.shape, root.dtype));
+    fillInto(this, 0, this.valueIn(root, root.shape));
   }
 
   store(f: ElementFunction, operands: readonly Value[], out: BufferValue): boolean {
     if (innerOffset(out) !== 0 || !isContiguous(out.shape, out.strides)) return false;
     const target = this.rootOf(out);
-    const members = this.joined(f, operands, [], out.shape, out.dtype, target);
+    const members = this.joined(f, operands, [], out.shape, target, !isNarrow(target.dtype));
     const count = sizeOf(out.shape);
     const used = this.rootsOf(operands);
     const needed = members.slice(0, -1).filter(({ target: root }) => isNeeded(root, used));
-    for (const member of needed) this.placeMember(member);
     this.settleReaders(target.memory);
-    this.emit(
-      fusedKernel({ count, members }, [
-        ...needed.map((member) => this.stored(member)),
-        {
-          member: members.at(-1)!,
-          value: out,
-          isUpdated: true,
-          keepsPadding: target.isShared || target.bytes !== count * bytesPerElement,
-        },
-      ]),
-    );
+    this.emitGroup({ count, members }, needed, [
+      {
+        member: members.at(-1)!,
+        value: out,
+        isUpdated: true,
+        keepsPadding: target.isShared || target.bytes !== count * bytesOf(target.dtype),
+      },
+    ]);
     for (const member of members.slice(0, -1)) member.target.group = null;
     this.unclaim(members);
     return true;
@@ -280,15 +304,17 @@ class Planner implements Lowering {
   /**
    * The members of the groups that compute the operands, as far as they walk alike and fit one kernel, and behind them
    * the call of `f`. The groups wait no longer.
+   * @param followsProducers whether a producer may be among them.
    */
   private joined(
     f: ElementFunction,
     operands: readonly Value[],
     scalars: readonly ScalarReference[],
     shape: Shape,
-    dtype: DType,
     target: PlannedRoot,
+    followsProducers: boolean,
   ): PendingMember[] {
+    const { dtype } = target;
     const walked = operands.map((value) => {
       const steps = value.kind === "buffer" ? stepsOf(shape, broadcastStrides(value, shape)) : null;
       return { value, steps, joins: steps !== null && isLinear(steps) && isWhole(value, sizeOf(shape)) };
@@ -300,14 +326,17 @@ class Planner implements Lowering {
       const group = value.kind === "buffer" ? this.rootOf(value).group : null;
       if (!group || groups.has(group)) continue;
       const producing = group.members[0]!.compute.kind === "producer";
-      if (producing && hasProducer) this.settle(group);
-      else groups.add(group);
+      if (producing && (hasProducer || !followsProducers)) {
+        this.settle(group);
+        continue;
+      }
+      groups.add(group);
       hasProducer ||= producing;
     }
     const used = this.rootsOf(operands);
     const first: PendingOperand =
       f.updates && this.zeroed.delete(target)
-        ? { kind: "constant", scalar: { literal: 0 }, dtype }
+        ? { kind: "constant", scalar: { literal: 0 }, dtype: computeType(dtype) }
         : { kind: "stored", dtype };
     for (;;) {
       const before = [...groups]
@@ -363,8 +392,8 @@ class Planner implements Lowering {
 
   /** The node's result, whose memory is found when its kernel is planned. */
   private unplaced(shape: Shape, dtype: DType): BufferValue {
-    if (this.recording.outputs.has(this.node)) return this.result();
-    return this.valueIn(this.newRoot(shape, dtype, null), shape, dtype);
+    if (this.recording.outputs.has(this.node)) return this.home();
+    return this.valueIn(this.newRoot(shape, dtype, null), shape);
   }
 
   private wait(group: PendingGroup): void {
@@ -376,16 +405,34 @@ class Planner implements Lowering {
   private settle(group: PendingGroup | null): void {
     if (!group || !this.pending.delete(group)) return;
     const needed = group.members.filter(({ target }) => isNeeded(target, []));
-    for (const member of needed) this.placeMember(member);
     for (const { target } of group.members) target.group = null;
-    if (needed.length > 0)
-      this.emit(
-        fusedKernel(
-          group,
-          needed.map((member) => this.stored(member)),
-        ),
-      );
+    if (needed.length > 0) this.emitGroup(group, needed);
     this.unclaim(group.members);
+  }
+
+  /**
+   * Emits the kernel of a group that stores these members. Behind a producer, what can't be stored singly is stored as
+   * float32, and rounded by a kernel of its own.
+   */
+  private emitGroup(
+    group: PendingGroup,
+    needed: readonly PendingMember[],
+    further: readonly Stored<PlannedRoot>[] = [],
+  ): void {
+    const isProduced = group.members[0]!.compute.kind === "producer";
+    const wide: { readonly from: BufferValue; readonly to: BufferValue }[] = [];
+    for (const member of needed) this.placeMember(member);
+    const stored = needed.map((member): Stored<PlannedRoot> => {
+      const { target } = member;
+      const to = this.valueIn(target, target.shape);
+      if (!isProduced || storesSingly(target.dtype, this.hasHalves))
+        return { member, value: to, isUpdated: false, keepsPadding: false };
+      const from = this.allocate(target.shape, "float32");
+      wide.push({ from, to });
+      return { member, value: from, isUpdated: false, keepsPadding: false };
+    });
+    this.emit(fusedKernel(group, [...stored, ...further]));
+    for (const { from, to } of wide) copyInto(this, from, to);
   }
 
   /** Plans the kernels of groups that read a memory, before something writes to it. */
@@ -397,11 +444,6 @@ class Planner implements Lowering {
 
   private placeMember({ target }: PendingMember): void {
     if (!target.place) this.place(target, this.node);
-  }
-
-  private stored(member: PendingMember): Stored<PlannedRoot> {
-    const { target, dtype } = member;
-    return { member, value: this.valueIn(target, target.shape, dtype), isUpdated: false, keepsPadding: false };
   }
 
   /** Keeps what members load until their kernel is planned. */
@@ -427,6 +469,7 @@ class Planner implements Lowering {
         ? this.copyOf(value)
         : value,
     );
+    const { readable, values } = this.widened(shader, apart);
     const block = new Uint32Array(uniformWords);
     const patches: Step["patches"][number][] = [];
     if (uniforms.length > uniformWords)
@@ -439,8 +482,8 @@ class Planner implements Lowering {
       else patches.push({ word, ...uniform.scalar, dtype: uniform.dtype });
     }
     this.steps.push({
-      kernel: this.device.pipelines.kernel(shader),
-      bindings: apart.map((value) => this.placed(value, 64)),
+      kernel: this.device.pipelines.kernel(readable),
+      bindings: values.map((value, i) => this.placed(value, bindingElements(apart[i]!.root))),
       uniforms: block,
       patches,
       grid: checkedGrid(grid, shader.name),
@@ -451,10 +494,25 @@ class Planner implements Lowering {
     });
   }
 
+  /** A shader and what it reads, where some of that is stored as narrow floats: it converts them, or gets copies. */
+  private widened(
+    shader: Shader,
+    values: readonly BufferValue[],
+  ): { readable: Shader; values: readonly BufferValue[] } {
+    const types = values.map((value, i) => {
+      const { dtype } = this.rootOf(value);
+      return shader.bindings[i] === "read" && isNarrow(dtype) ? dtype : null;
+    });
+    if (types.every((type) => type === null)) return { readable: shader, values };
+    const readable = withNarrowReads(shader, types, this.hasHalves);
+    if (readable) return { readable, values };
+    return { readable: shader, values: values.map((value, i) => (types[i] ? this.copyOf(value, "float32") : value)) };
+  }
+
   /** @param alignment of the offset, in elements. */
   private placed(value: BufferValue, alignment = 1): PlacedBinding {
-    const offset = (value.offset - (value.offset % alignment)) * bytesPerElement;
-    return { place: this.rootOf(value).place!, offset };
+    const { place, dtype } = this.rootOf(value);
+    return { place: place!, offset: (value.offset - (value.offset % alignment)) * bytesOf(dtype) };
   }
 
   private valueOf(index: number): Value {
@@ -476,7 +534,7 @@ class Planner implements Lowering {
     for (const [index, { op, shape, dtype }] of this.recording.graph.nodes.entries()) {
       if (op !== scalarOp || this.uses[index]! < 0) continue;
       this.node = index;
-      const value = this.allocate(shape, dtype);
+      const value = this.allocated(shape, dtype);
       this.rootOf(value).uses += 1;
       this.scalarInputs.push({ node: index, target: this.placed(value) });
       this.values.set(index, value);
@@ -486,11 +544,14 @@ class Planner implements Lowering {
 
   /** A value of one element in memory that nothing changes until the end, and that is small enough to keep until then. */
   private scalar(value: Value): BufferValue {
+    const { dtype } = this.recording.graph.nodes[this.node]!;
     if (value.kind === "buffer") {
-      const { place, bytes } = this.rootOf(value);
-      if (place?.kind === "output" || (place?.kind !== "leaf" && bytes <= bytesPerElement)) return value;
+      const root = this.rootOf(value);
+      const isAlone = root.bytes <= bytesOf(dtype);
+      const isKept = root.place?.kind === "output" && (isAlone || !isNarrow(dtype));
+      if (root.dtype === dtype && (isKept || (root.place?.kind !== "leaf" && isAlone))) return value;
     }
-    const copy = this.allocate(value.shape, value.dtype);
+    const copy = this.allocated(value.shape, dtype);
     copyInto(this, value, copy);
     return copy;
   }
@@ -506,7 +567,7 @@ class Planner implements Lowering {
       attributes: node.attributes,
       scalars: node.scalars.map((_, i) => ({ node: index, index: i })),
       shape: node.shape,
-      dtype: node.dtype,
+      dtype: computeType(node.dtype),
     };
     return operatorNamed(node.op).lower(this, lowered);
   }
@@ -520,7 +581,7 @@ class Planner implements Lowering {
     const root: PlannedRoot = {
       shape,
       dtype,
-      bytes: byteSize(shape),
+      bytes: byteSize(shape, dtype),
       isShared: attributes.isShared === true,
       place,
       memory,
@@ -530,7 +591,7 @@ class Planner implements Lowering {
       group: null,
     };
     this.roots.set(root, root);
-    return { kind: "buffer", root, shape, dtype, strides: contiguousStrides(shape), offset: 0 };
+    return this.valueIn(root, shape);
   }
 
   private isOutput(value: Value, index: number): boolean {
@@ -550,10 +611,10 @@ class Planner implements Lowering {
   }
 
   /** A kernel's shader reads an operand by its strides and offset, so the copy keeps the whole root's layout. */
-  private copyOf(value: BufferValue): BufferValue {
-    const length = value.root.bytes / bytesPerElement;
+  private copyOf(value: BufferValue, dtype: DType = value.root.dtype): BufferValue {
+    const length = value.root.bytes / bytesOf(value.root.dtype);
     const whole = { ...value, shape: [length], strides: [1], offset: 0 };
-    const copy = this.allocate([length], value.dtype);
+    const copy = this.allocated([length], dtype);
     copyInto(this, whole, copy);
     return { ...value, root: copy.root };
   }
@@ -595,7 +656,10 @@ function operandsOf(bindings: readonly BufferValue[], accesses: readonly Access[
   const of = (access: Access) =>
     bindings
       .filter((_, i) => accesses[i] === access)
-      .map(({ shape, dtype, root }) => ({ shape, dtype, bytes: Math.min(byteSize(shape), root.bytes) }));
+      .map(({ shape, dtype: computed, root }) => {
+        const dtype = isNarrow(root.dtype) ? root.dtype : computed;
+        return { shape, dtype, bytes: Math.min(byteSize(shape, dtype), root.bytes) };
+      });
   return { reads: of("read"), writes: of("write") };
 }
 
@@ -613,11 +677,11 @@ function loadsOf(members: readonly PendingMember[]): BufferValue[] {
 
 /** Whether a value is all of its root. */
 const isWhole = (value: Value, count: number): boolean =>
-  value.kind === "buffer" && value.offset === 0 && value.root.bytes === count * bytesPerElement;
+  value.kind === "buffer" && value.offset === 0 && value.root.bytes === count * bytesOf(value.root.dtype);
 
 const hasEffect = ({ op }: Node): boolean => op !== leafOp && op !== scalarOp && operatorNamed(op).effect === true;
 
-const byteSize = (shape: Shape): number => sizeOf(shape) * bytesPerElement;
+const byteSize = (shape: Shape, dtype: DType): number => sizeOf(shape) * bytesOf(dtype);
 
 function isContiguous(shape: Shape, strides: readonly number[]): boolean {
   let expected = 1;

@@ -1,7 +1,7 @@
 import { deferred } from "../base/deferred";
 import { type BufferSlice, type Device, type PendingRead, type PooledBuffer, Profiler, requestDevice } from "../gpu";
 import { currentRecording, scalarOf, setBeforeRecording, storageOf, takeRecording } from "./apply";
-import { bytesPerElement, decode, encode, type TypedArray } from "./dtype";
+import { bytesOf, bytesPerElement, decode, encode, type TypedArray, type Words } from "./dtype";
 import { explainPlan, explainTimes } from "./explain";
 import { forgetTables } from "./operators/sparseMap";
 import type { Plan, Step } from "./plan";
@@ -245,7 +245,8 @@ export async function read(tensor: Tensor): Promise<TypedArray> {
   const { dtype, numel } = tensor;
   const scalar = scalarOf(tensor);
   const storage = scalar ? null : storageOf(tensor);
-  const values = await readValues(scalar ?? storage!, numel, (bytes) => decode(bytes, numel, dtype));
+  const words = Math.ceil((numel * bytesOf(dtype)) / bytesPerElement);
+  const values = await readValues(scalar ?? storage!, words, (bytes) => decode(bytes, numel, dtype));
   moveToHost(tensor, storage, values);
   return values;
 }
@@ -380,16 +381,13 @@ export function settleReads(): void {
 function moveToHost(tensor: Tensor, storage: Storage | null, values: TypedArray): void {
   const { source, shape, numel, dtype } = tensor;
   if (source.kind !== "node" || source.storage !== storage || numel > hostElements) return;
-  source.storage = newStorage(numel, `a tensor of shape ${describeShape(shape)}`);
+  source.storage = newStorage(numel, `a tensor of shape ${describeShape(shape)}`, dtype);
   source.storage.memory.write(encode(values, dtype));
   storage?.memory.release();
 }
 
 /** Overwrites a storage after everything recorded so far; `words` may change after the call. */
-export function writeStorage(
-  storage: Storage,
-  words: Float32Array<ArrayBuffer> | Int32Array<ArrayBuffer> | Uint32Array<ArrayBuffer>,
-): void {
+export function writeStorage(storage: Storage, words: Words): void {
   const { memory, offset } = storage;
   if (tail || !memory.isOnDevice) {
     const copy = words.slice();

@@ -1,7 +1,5 @@
 import type { BufferSlice, Device, PooledBuffer } from "../gpu";
-import { bytesPerElement } from "./dtype";
-
-type Words = Float32Array<ArrayBuffer> | Int32Array<ArrayBuffer> | Uint32Array<ArrayBuffer>;
+import { bytesOf, bytesPerElement, type DType, type Words } from "./dtype";
 
 let memoriesMade = 0;
 
@@ -23,7 +21,7 @@ export class Memory {
   /** Resolves when they are in it; what uses it waits until then. */
   arrival: Promise<void> | null = null;
 
-  /** @param length elements. */
+  /** @param length words of 4 bytes. */
   constructor(
     readonly length: number,
     readonly what: string,
@@ -34,7 +32,7 @@ export class Memory {
     return memoriesMade;
   }
 
-  /** Puts words at an element offset, before anything that runs later. `words` must not change after the call. */
+  /** Puts words at an offset in words, before anything that runs later. `words` must not change after the call. */
   write(words: Words, at = 0): void {
     if (this.buffer && this.device) {
       this.device.recorder.submit();
@@ -92,7 +90,7 @@ const owners = new FinalizationRegistry<{ device: Device; buffer: PooledBuffer }
   device.buffers.release(buffer),
 );
 
-/** A contiguous part of a memory that holds one tensor. `offset` is a multiple of 64 elements. */
+/** A contiguous part of a memory that holds one tensor, counted in words. `offset` is a multiple of 64. */
 export class Storage {
   constructor(
     readonly memory: Memory,
@@ -111,6 +109,8 @@ export class Storage {
   }
 }
 
-export function newStorage(length: number, what: string): Storage {
-  return new Storage(new Memory(length, what), 0, length);
+/** Memory for `count` elements of a type. */
+export function newStorage(count: number, what: string, dtype: DType = "float32"): Storage {
+  const words = Math.ceil((count * bytesOf(dtype)) / bytesPerElement);
+  return new Storage(new Memory(words, what), 0, words);
 }

@@ -1,6 +1,6 @@
 import { storageOf } from "./apply";
 import { backward } from "./autograd";
-import { type DType, encode, type TypedArray } from "./dtype";
+import { type DType, encode, isFloating, type TypedArray } from "./dtype";
 import * as f from "./functions";
 import type { Attributes } from "./graph";
 import type { Operand } from "./operators/elementwise";
@@ -93,7 +93,7 @@ export class Tensor {
 
   // Values
 
-  /** The values in row-major order: Float32Array, Int32Array, or Uint8Array for bool. Flushes. */
+  /** The values in row-major order: Float32Array for floats, Int32Array, or Uint8Array for bool. Flushes. */
   data(): Promise<TypedArray> {
     return read(this);
   }
@@ -159,6 +159,18 @@ export class Tensor {
 
   to(dtype: DType): Tensor {
     return f.to(this, dtype);
+  }
+  /** As float32. */
+  float(): Tensor {
+    return f.to(this, "float32");
+  }
+  /** As float16. */
+  half(): Tensor {
+    return f.to(this, "float16");
+  }
+  /** As bfloat16. */
+  bfloat16(): Tensor {
+    return f.to(this, "bfloat16");
   }
   add(other: Operand, alpha = 1): Tensor {
     return f.add(this, other, alpha);
@@ -328,9 +340,12 @@ export function tensor(
       "tensor",
       `got ${values.length} values; expected ${sizeOf(ofShape)}, for shape ${describeShape(ofShape)}`,
     );
-  if (requiresGrad && type !== "float32")
-    throw new OperatorError("tensor", `dtype is ${type}; expected float32 for a tensor that requires a gradient`);
-  const storage = newStorage(values.length, `a tensor of shape ${describeShape(ofShape)}`);
+  if (requiresGrad && !isFloating(type))
+    throw new OperatorError(
+      "tensor",
+      `dtype is ${type}; expected a floating-point type for a tensor that requires a gradient`,
+    );
+  const storage = newStorage(values.length, `a tensor of shape ${describeShape(ofShape)}`, type);
   const words = encode(values, type);
   if (words.length > 0) storage.memory.write(words);
   return new Tensor(ofShape, type, { kind: "storage", storage }, requiresGrad, null);

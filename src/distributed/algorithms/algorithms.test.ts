@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
+import { fromHalf, toHalf } from "../../base/float16";
 import { seededRandom } from "../../base/seededRandom";
 import { Collective } from "../collective";
 import { Elements, type ElementTypeName, elementTypes } from "../elementType";
-import { fromHalf, toHalf } from "../float16";
 import { combineFor, type ReduceOp, reduceOps } from "../reduceOp";
 import { reductionOf } from "../reduction";
 import { inSequence, type Schedule } from "../schedule";

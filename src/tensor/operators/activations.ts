@@ -1,3 +1,4 @@
+import { autocasting } from "../autocast";
 import { describeShape, normalizeDim, OperatorError } from "../shape";
 import type { Tensor } from "../tensor";
 import {
@@ -20,6 +21,7 @@ import {
   where,
 } from "./elementwise";
 import { expm1, logaddexp } from "./exponential";
+import { floating } from "./promotion";
 import { softmaxOver } from "./softmax";
 import { narrow, reshape } from "./views";
 
@@ -38,7 +40,7 @@ export function leakyRelu(input: Tensor, negativeSlope = 0.01): Tensor {
  * Leaky ReLU with slopes that are learnt.
  * @param weight one slope, or one for each of the input's channels, its dimension 1.
  */
-export function prelu(input: Tensor, weight: Tensor): Tensor {
+export const prelu = autocasting("prelu", (input: Tensor, weight: Tensor): Tensor => {
   const channels = input.shape[1] ?? 1;
   if (weight.ndim > 1 || (weight.numel !== 1 && weight.numel !== channels))
     throw new OperatorError(
@@ -47,7 +49,7 @@ export function prelu(input: Tensor, weight: Tensor): Tensor {
     );
   const shape = input.shape.map((_, d) => (d === 1 && weight.numel > 1 ? -1 : 1));
   return where(gt(input, 0), input, mul(input, reshape(weight, shape)));
-}
+});
 
 /** scale (x where x > 0, alpha (exp(inputScale x) - 1) elsewhere). */
 function scaledElu(input: Tensor, alpha: number, scale: number, inputScale: number): Tensor {
@@ -70,7 +72,7 @@ export const selu = (input: Tensor): Tensor => scaledElu(input, 1.67326324235437
 /** Limits values to [minVal, maxVal]; unlike `clamp`, no gradient passes at the limits. */
 export function hardtanh(input: Tensor, minVal = -1, maxVal = 1): Tensor {
   const { dtype } = input;
-  if (minVal >= maxVal) return to(where(isnan(to(input, "float32")), to(input, "float32"), maxVal), dtype);
+  if (minVal >= maxVal) return to(where(isnan(input), floating(input), maxVal), dtype);
   return to(where(le(input, minVal), minVal, where(ge(input, maxVal), maxVal, input)), dtype);
 }
 
@@ -108,11 +110,11 @@ export const silu = (input: Tensor): Tensor => mul(input, sigmoid(input));
 export const mish = (input: Tensor): Tensor => mul(input, tanh(softplus(input)));
 
 /** log(1 + exp(beta x)) / beta, and x itself where beta x is over the threshold. */
-export function softplus(input: Tensor, beta = 1, limit = 20): Tensor {
+export const softplus = autocasting("softplus", (input: Tensor, beta = 1, limit = 20): Tensor => {
   const scaled = beta === 1 ? input : mul(input, beta);
   const smooth = logaddexp(scaled, 0);
   return where(gt(scaled, limit), input, beta === 1 ? smooth : div(smooth, beta));
-}
+});
 
 /** log(sigmoid(x)), without overflow. */
 export const logsigmoid = (input: Tensor): Tensor => neg(logaddexp(neg(input), 0));

@@ -3,6 +3,7 @@ import indicesCode from "../../../shaders/adaptiveMaxIndices.wgsl?raw";
 import takeFromPlanesCode from "../../../shaders/takeFromPlanes.wgsl?raw";
 import { type Shader, spread } from "../../gpu";
 import { apply } from "../apply";
+import { isFloating } from "../dtype";
 import { describeShape, OperatorError, type Shape, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
 import { sparseMap, type Tap } from "./sparseMap";
@@ -103,7 +104,7 @@ export function averageTaps(from: number, to: number): Tap[][] {
 function sizesOf(operator: string, input: Tensor, size: AdaptiveSize, spatial: number): number[] {
   const list = typeof size === "object" && size !== null ? size : Array.from({ length: spatial }, () => size);
   const { ndim, shape } = input;
-  if (input.dtype !== "float32" || (ndim !== spatial + 1 && ndim !== spatial + 2))
+  if (!isFloating(input.dtype) || (ndim !== spatial + 1 && ndim !== spatial + 2))
     throw new OperatorError(
       operator,
       `the input is ${input.dtype}${describeShape(shape)}; expected float32 with ${spatial + 1} or ${spatial + 2} dimensions`,

@@ -1,3 +1,4 @@
+import { autocasting } from "../autocast";
 import { describeShape, OperatorError } from "../shape";
 import type { Tensor } from "../tensor";
 import { arange } from "./creation";
@@ -26,19 +27,17 @@ export interface AttentionOptions {
  * @param query float32 [..., L, E], key [..., S, E], value [..., S, Ev].
  * @returns [..., L, Ev].
  */
-export function scaledDotProductAttention(
-  query: Tensor,
-  key: Tensor,
-  value: Tensor,
-  options: AttentionOptions = {},
-): Tensor {
-  const { mask, attributes } = checked(query, key, value, options);
-  const sharesHeads = query.ndim === 4 && query.size(-3) === key.size(-3);
-  const isPlain = !options.dropout && (sharesHeads || options.enableGqa === true);
-  return isPlain && isLarge(query, key) && canFuse(query, key, value, mask)
-    ? fusedAttention(query, key, value, mask, attributes)
-    : attentionWithWeights(query, key, value, options).output;
-}
+export const scaledDotProductAttention = autocasting(
+  "scaledDotProductAttention",
+  (query: Tensor, key: Tensor, value: Tensor, options: AttentionOptions = {}): Tensor => {
+    const { mask, attributes } = checked(query, key, value, options);
+    const sharesHeads = query.ndim === 4 && query.size(-3) === key.size(-3);
+    const isPlain = !options.dropout && (sharesHeads || options.enableGqa === true);
+    return isPlain && isLarge(query, key) && canFuse(query, key, value, mask)
+      ? fusedAttention(query, key, value, mask, attributes)
+      : attentionWithWeights(query, key, value, options).output;
+  },
+);
 
 export interface Attended {
   readonly output: Tensor;
@@ -47,15 +46,13 @@ export interface Attended {
 }
 
 /** `scaledDotProductAttention` with the attention weights. */
-export function attentionWithWeights(
-  query: Tensor,
-  key: Tensor,
-  value: Tensor,
-  options: AttentionOptions = {},
-): Attended {
-  const { mask, attributes } = checked(query, key, value, options);
-  return composedAttention(query, key, value, mask, attributes, options.dropout, options.enableGqa);
-}
+export const attentionWithWeights = autocasting(
+  "attentionWithWeights",
+  (query: Tensor, key: Tensor, value: Tensor, options: AttentionOptions = {}): Attended => {
+    const { mask, attributes } = checked(query, key, value, options);
+    return composedAttention(query, key, value, mask, attributes, options.dropout, options.enableGqa);
+  },
+);
 
 /** Attention made of products and a softmax. */
 export function composedAttention(

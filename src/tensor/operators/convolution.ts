@@ -2,6 +2,7 @@ import weightGradientCode from "../../../shaders/convolutionWeightGradient.wgsl?
 import convolveCode from "../../../shaders/convolve.wgsl?raw";
 import { type Shader, spread } from "../../gpu";
 import { apply } from "../apply";
+import { isFloating } from "../dtype";
 import { describeShape, OperatorError } from "../shape";
 import type { Tensor } from "../tensor";
 import { sum, sumParts } from "./reduction";
@@ -248,7 +249,7 @@ function checkConv2d(input: Tensor, weight: Tensor, bias: Tensor | null, groups:
     throw new OperatorError("conv2d", problem);
   };
   for (const [what, tensor] of Object.entries({ input, weight, bias }))
-    if (tensor && tensor.dtype !== "float32") fail(`the ${what} is ${tensor.dtype}; expected float32`);
+    if (tensor && !isFloating(tensor.dtype)) fail(`the ${what} is ${tensor.dtype}; expected a floating-point type`);
   if (input.ndim !== 4) fail(`the input has shape ${describeShape(input.shape)}; expected [N, C, H, W] or [C, H, W]`);
   if (weight.ndim !== 4) fail(`the weight has shape ${describeShape(weight.shape)}; expected [K, C / groups, kH, kW]`);
   const [, channels = 0] = input.shape;

@@ -1,3 +1,4 @@
+import { isFloating } from "../dtype";
 import { describeShape, OperatorError } from "../shape";
 import type { Tensor } from "../tensor";
 import { type Conv2dOptions, conv2d, convolveTransposed } from "./convolution";
@@ -113,7 +114,7 @@ function checkRank(operator: string, input: Tensor, weight: Tensor, spatial: num
     ["input", input, [spatial + 1, spatial + 2]],
     ["weight", weight, [spatial + 2]],
   ] as const)
-    if (!ranks.includes(tensor.ndim) || tensor.dtype !== "float32")
+    if (!ranks.includes(tensor.ndim) || !isFloating(tensor.dtype))
       throw new OperatorError(
         operator,
         `the ${what} is ${tensor.dtype}${describeShape(tensor.shape)}; expected float32 with ${ranks.join(" or ")} dimensions`,

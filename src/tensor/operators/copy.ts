@@ -1,7 +1,7 @@
 import { elementFunction, emitElementwise } from "./elementwiseKernel";
 import type { BufferValue, Lowering, Value } from "./table";
 
-const identity = elementFunction({ name: "copy", body: "return a;" });
+export const identity = elementFunction({ name: "copy", body: "return a;" });
 
 /** Writes a value's elements to `out`, which may be a view of any strides; a smaller shape is broadcast. */
 export function copyInto(lowering: Lowering, value: Value, out: BufferValue): void {

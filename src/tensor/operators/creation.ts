@@ -2,7 +2,7 @@ import philox from "../../../shaders/philox.wgsl?raw";
 import { PhiloxStream, splitSeed } from "../../base/philox";
 import { type Shader, spread } from "../../gpu";
 import { apply } from "../apply";
-import type { DType } from "../dtype";
+import { type DType, rounded } from "../dtype";
 import { repeatable } from "../recomputation";
 import { OperatorError, type Shape, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
@@ -119,10 +119,14 @@ export function full(
   value: number,
   { dtype = "float32", requiresGrad = false }: CreationOptions = {},
 ): Tensor {
-  const result = apply(fullRow, [], { shape: [...shape], dtype }, [value]);
+  const result = constant(shape, rounded(value, dtype), dtype);
   result.requiresGrad = requiresGrad;
   return result;
 }
+
+/** A tensor full of a number, which is what kernels see, even if the type would round it. */
+export const constant = (shape: Shape, value: number, dtype: DType): Tensor =>
+  apply(fullRow, [], { shape: [...shape], dtype }, [value]);
 
 export const zeros = (shape: Shape, options: CreationOptions = {}): Tensor => full(shape, 0, options);
 export const ones = (shape: Shape, options: CreationOptions = {}): Tensor => full(shape, 1, options);

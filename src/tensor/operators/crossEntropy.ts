@@ -1,10 +1,13 @@
 import shared from "../../../shaders/crossEntropy.wgsl?raw";
 import { type Shader, spread } from "../../gpu";
 import { apply } from "../apply";
+import { autocasting } from "../autocast";
+import { isFloating } from "../dtype";
 import { describeShape, OperatorError, type Shape, sameShape, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
 import { add, div, mul, ne, neg, sub, to, where } from "./elementwise";
 import { exponentialSum } from "./mathShader";
+import { floating } from "./promotion";
 import { sum } from "./reduction";
 import { logSoftmax, softmaxGradient, softmaxOver } from "./softmax";
 import type { BufferValue, LoweredNode, Lowering, Operator, TensorType } from "./table";
@@ -239,17 +242,20 @@ function reduced(
  * @param input logits, [N, C, ...] or [C].
  * @param target class indices (int32), [N, ...] or []; or class probabilities in the input's shape (float32).
  */
-export function crossEntropyLoss(
-  input: Tensor,
-  target: Tensor,
-  { weight, ignoreIndex = -100, reduction = "mean", labelSmoothing = 0 }: CrossEntropyOptions = {},
-): Tensor {
-  if (target.dtype === "float32") return probabilityLoss(input, target, weight ?? null, reduction, labelSmoothing);
-  const { logits, targets } = batched("crossEntropy", input, target);
-  const weights = weightsOf("crossEntropy", weight, logits.shape[1]!);
-  const losses = apply(lossRow, [to(logits, "float32"), targets, ...weights], { ignoreIndex }, [labelSmoothing]);
-  return reduced(losses, targets, { ignoreIndex, shape: logits.shape }, weights, reduction, target.shape);
-}
+export const crossEntropyLoss = autocasting(
+  "crossEntropy",
+  (
+    input: Tensor,
+    target: Tensor,
+    { weight, ignoreIndex = -100, reduction = "mean", labelSmoothing = 0 }: CrossEntropyOptions = {},
+  ): Tensor => {
+    if (isFloating(target.dtype)) return probabilityLoss(input, target, weight ?? null, reduction, labelSmoothing);
+    const { logits, targets } = batched("crossEntropy", input, target);
+    const weights = weightsOf("crossEntropy", weight, logits.shape[1]!);
+    const losses = apply(lossRow, [floating(logits), targets, ...weights], { ignoreIndex }, [labelSmoothing]);
+    return reduced(losses, targets, { ignoreIndex, shape: logits.shape }, weights, reduction, target.shape);
+  },
+);
 
 function probabilityLoss(
   input: Tensor,
@@ -284,16 +290,15 @@ function probabilityLoss(
  * @param input log-probabilities, [N, C, ...] or [C].
  * @param target class indices (int32), [N, ...] or [].
  */
-export function nllLoss(
-  input: Tensor,
-  target: Tensor,
-  { weight, ignoreIndex = -100, reduction = "mean" }: NllLossOptions = {},
-): Tensor {
-  const { logits, targets } = batched("nllLoss", input, target);
-  const attributes = { ignoreIndex, shape: logits.shape };
-  const weights = weightsOf("nllLoss", weight, logits.shape[1]!);
-  const wanted = apply(targetRow, [targets, ...weights], attributes, [0]);
-  // A class that is not the target may have the log-probability -Infinity, and 0 times that is NaN.
-  const losses = neg(sum(where(ne(wanted, 0), mul(wanted, logits), 0), 1));
-  return reduced(losses, targets, attributes, weights, reduction, target.shape);
-}
+export const nllLoss = autocasting(
+  "nllLoss",
+  (input: Tensor, target: Tensor, { weight, ignoreIndex = -100, reduction = "mean" }: NllLossOptions = {}): Tensor => {
+    const { logits, targets } = batched("nllLoss", input, target);
+    const attributes = { ignoreIndex, shape: logits.shape };
+    const weights = weightsOf("nllLoss", weight, logits.shape[1]!);
+    const wanted = apply(targetRow, [targets, ...weights], attributes, [0]);
+    // A class that is not the target may have the log-probability -Infinity, and 0 times that is NaN.
+    const losses = neg(sum(where(ne(wanted, 0), mul(wanted, logits), 0), 1));
+    return reduced(losses, targets, attributes, weights, reduction, target.shape);
+  },
+);

@@ -1,6 +1,6 @@
 import { type Shader, spread } from "../../gpu";
 import { apply } from "../apply";
-import { type DType, wgslType } from "../dtype";
+import { type ComputeType, type DType, wgslType } from "../dtype";
 import { normalizeDim, OperatorError, type Shape, sameShape, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
 import { full } from "./creation";
@@ -41,7 +41,7 @@ type Stage = "amounts" | "only" | "continued";
 
 const shaders = new Map<string, Shader>();
 
-function scanShader(scan: Scan, stage: Stage, dtype: DType): Shader {
+function scanShader(scan: Scan, stage: Stage, dtype: ComputeType): Shader {
   const key = `${scan.name} ${stage} ${dtype}`;
   const known = shaders.get(key);
   if (known) return known;

@@ -1,3 +1,4 @@
+import { autocasting } from "../autocast";
 import { broadcastShapes, describeShape, OperatorError } from "../shape";
 import type { Tensor } from "../tensor";
 import { add, clamp, div, mul, sqrt, sub } from "./elementwise";
@@ -11,16 +12,19 @@ export const raised = (values: Tensor, least: number): Tensor =>
   add(sub(values, values.detach()), clamp(values.detach(), least, null));
 
 /** The cosine of the angle between vectors along `dim`; lengths below eps count as eps. Shapes broadcast. */
-export function cosineSimilarity(x1: Tensor, x2: Tensor, dim = 1, eps = 1e-8): Tensor {
-  const shape = broadcastShapes(x1.shape, x2.shape);
-  if (!shape)
-    throw new OperatorError(
-      "cosineSimilarity",
-      `the shapes ${describeShape(x1.shape)} and ${describeShape(x2.shape)} don't broadcast; expected sizes that are equal or 1`,
-    );
-  const unit = (of: Tensor) => div(of, raised(vectorNorm(of, 2, dim, true), eps));
-  return sum(mul(unit(expand(x1, shape)), unit(expand(x2, shape))), dim);
-}
+export const cosineSimilarity = autocasting(
+  "cosineSimilarity",
+  (x1: Tensor, x2: Tensor, dim = 1, eps = 1e-8): Tensor => {
+    const shape = broadcastShapes(x1.shape, x2.shape);
+    if (!shape)
+      throw new OperatorError(
+        "cosineSimilarity",
+        `the shapes ${describeShape(x1.shape)} and ${describeShape(x2.shape)} don't broadcast; expected sizes that are equal or 1`,
+      );
+    const unit = (of: Tensor) => div(of, raised(vectorNorm(of, 2, dim, true), eps));
+    return sum(mul(unit(expand(x1, shape)), unit(expand(x2, shape))), dim);
+  },
+);
 
 /** The cosine along `dim` as cosineEmbeddingLoss takes it: 1e-12 is added to the squared lengths. */
 export function cosineSimilarityOfSquares(x1: Tensor, x2: Tensor, dim: number): Tensor {
@@ -29,8 +33,11 @@ export function cosineSimilarityOfSquares(x1: Tensor, x2: Tensor, dim: number): 
 }
 
 /** The norm of x1 - x2 + eps along the last dimension. */
-export const pairwiseDistance = (x1: Tensor, x2: Tensor, p = 2, eps = 1e-6, keepdim = false): Tensor =>
-  vectorNorm(add(sub(x1, x2), eps), p, -1, keepdim);
+export const pairwiseDistance = autocasting(
+  "pairwiseDistance",
+  (x1: Tensor, x2: Tensor, p = 2, eps = 1e-6, keepdim = false): Tensor =>
+    vectorNorm(add(sub(x1, x2), eps), p, -1, keepdim),
+);
 
 /** Vectors along `dim` of p-norm 1; norms below eps count as eps. */
 export const normalize = (input: Tensor, p = 2, dim: Dims = 1, eps = 1e-12): Tensor =>

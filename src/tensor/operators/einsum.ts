@@ -1,7 +1,7 @@
 import { describeShape, OperatorError } from "../shape";
 import type { Tensor } from "../tensor";
-import { to } from "./elementwise";
 import { matmul } from "./matrix";
+import { floating } from "./promotion";
 import { diagonal } from "./rearranging";
 import { sum } from "./reduction";
 import { expand, permute, reshape } from "./views";
@@ -67,7 +67,7 @@ function withLabels(equation: string, term: string, operand: Tensor): Labelled {
       "einsum",
       `the operand "${term}" of "${equation}" has shape ${describeShape(operand.shape)}; expected a letter for each dimension, or "..." for some`,
     );
-  return { tensor: to(operand, "float32"), labels };
+  return { tensor: floating(operand), labels };
 }
 
 /** The size of each label; a dimension of size 1 goes with any. */

@@ -1,5 +1,6 @@
 import { apply } from "../apply";
-import type { DType } from "../dtype";
+import { autocasting } from "../autocast";
+import { computeType, type DType, isFloating } from "../dtype";
 import { OperatorError } from "../shape";
 import { Tensor } from "../tensor";
 import { elementwiseRow as row } from "./elementwiseRow";
@@ -208,17 +209,25 @@ const clampRow = row({
 const castBody = { float32: "f32(a)", int32: "i32(a)", bool: "select(1u, 0u, a == 0)" } as const;
 const castRows = {
   float32: castTo("float32"),
+  float16: castTo("float16"),
+  bfloat16: castTo("bfloat16"),
   int32: castTo("int32"),
   bool: castTo("bool"),
 } as const satisfies Record<DType, Operator>;
 
 function castTo(dtype: DType): Operator {
-  return row({
+  const cast = row({
     name: `to ${dtype}`,
-    body: `return ${castBody[dtype]};`,
+    body: `return ${castBody[computeType(dtype)]};`,
     result: dtype,
-    gradient: ({ gradient }) => [gradient],
+    gradient: ({ gradient, inputs }) => [to(gradient, first(inputs).dtype)],
   });
+  if (dtype !== "float32") return cast;
+  // Kernels read narrow floats as float32 wherever they lie.
+  return {
+    ...cast,
+    lower: (lowering, node) => (first(node.inputs).dtype === dtype ? first(node.inputs) : cast.lower(lowering, node)),
+  };
 }
 
 // GELU
@@ -310,6 +319,8 @@ export const elementwise: readonly Operator[] = [
   reluGradientRow,
   clampRow,
   castRows.float32,
+  castRows.float16,
+  castRows.bfloat16,
   castRows.int32,
   castRows.bool,
   geluRow,
@@ -354,8 +365,8 @@ export function where(condition: Tensor, input: Operand, other: Operand): Tensor
 }
 
 /** Integers stay integers. */
-export function pow(base: Operand, exponent: Operand): Tensor {
-  if (base instanceof Tensor && typeof exponent === "number" && base.dtype === "float32") {
+export const pow = autocasting("pow", (base: Operand, exponent: Operand): Tensor => {
+  if (base instanceof Tensor && typeof exponent === "number" && isFloating(base.dtype)) {
     if (exponent === 1) return base;
     if (exponent === 2) return mul(base, base);
     if (exponent === 3) return mul(mul(base, base), base);
@@ -364,7 +375,7 @@ export function pow(base: Operand, exponent: Operand): Tensor {
   }
   const operands = promoted(base, exponent, "int32");
   return apply(operands[0].dtype === "int32" ? powIntegerRow : powRow, operands, {});
-}
+});
 
 export const neg = unaryNumeric(negRow);
 export const abs = unaryNumeric(absRow);
@@ -392,7 +403,7 @@ export function gelu(input: Tensor, approximate: "none" | "tanh" = "none"): Tens
 export function clamp(input: Tensor, min: Operand | null = null, max: Operand | null = null): Tensor {
   if (min === null && max === null)
     throw new OperatorError("clamp", "min and max are both null; expected at least one of them");
-  if (min instanceof Tensor || max instanceof Tensor || input.dtype !== "float32") {
+  if (min instanceof Tensor || max instanceof Tensor || !isFloating(input.dtype)) {
     const low = min === null ? input : clampSide(input, min, "low");
     return max === null ? low : clampSide(low, max, "high");
   }

@@ -1,5 +1,5 @@
 import { type Shader, spread } from "../../gpu";
-import { type DType, wgslType } from "../dtype";
+import { type ComputeType, wgslType } from "../dtype";
 import { type Shape, sizeOf } from "../shape";
 import { type BufferValue, innerOffset, type Lowering, type ScalarReference, type Uniform, type Value } from "./table";
 
@@ -26,7 +26,7 @@ const workgroupSize = 64;
 const perThread = 4;
 const maxRank = 8;
 const letters = ["a", "b", "c", "d"] as const;
-const dtypeCode = { float32: 0, int32: 1, bool: 2 } as const satisfies Record<DType, number>;
+const dtypeCode = { float32: 0, int32: 1, bool: 2 } as const satisfies Record<ComputeType, number>;
 
 /**
  * Stores `f(operands)` in `out`, with broadcasting: fused with what the operands are computed from where `out` is in one
@@ -137,7 +137,7 @@ function stridedLayout({ shape, strides }: StridedViews, values: readonly Buffer
   ];
 }
 
-function shaderOf(f: ElementFunction, operands: readonly Value[], out: DType, walk: Walk): Shader {
+function shaderOf(f: ElementFunction, operands: readonly Value[], out: ComputeType, walk: Walk): Shader {
   let key: number = walkCode[walk];
   key = key * 4 + dtypeCode[out];
   for (const value of operands) key = key * 8 + dtypeCode[value.dtype] * 2 + (value.kind === "constant" ? 1 : 0);
@@ -151,7 +151,7 @@ function shaderOf(f: ElementFunction, operands: readonly Value[], out: DType, wa
 
 const writers = { flat: flatShader, quads: quadsShader, strided: stridedShader } as const;
 
-function parameters(f: ElementFunction, operands: readonly Value[], out: DType): string {
+function parameters(f: ElementFunction, operands: readonly Value[], out: ComputeType): string {
   const scalars = Array.from({ length: f.scalars ?? 0 }, (_, i) => `s${i}: f32`);
   const updated = f.updates ? [`o: ${wgslType[out]}`] : [];
   return [...updated, ...operands.map((value, i) => `${letters[i]}: ${wgslType[value.dtype]}`), ...scalars].join(", ");
@@ -179,7 +179,7 @@ const accessesOf = (operands: readonly Value[]) => [
   "write" as const,
 ];
 
-function declarations(operands: readonly Value[], out: DType, element: (type: string) => string): string {
+function declarations(operands: readonly Value[], out: ComputeType, element: (type: string) => string): string {
   const lines: string[] = [];
   for (const [i, value] of operands.entries())
     if (value.kind === "buffer")
@@ -190,7 +190,7 @@ function declarations(operands: readonly Value[], out: DType, element: (type: st
   return lines.join("\n");
 }
 
-function flatShader(f: ElementFunction, operands: readonly Value[], out: DType): Shader {
+function flatShader(f: ElementFunction, operands: readonly Value[], out: ComputeType): Shader {
   const buffers = operands.flatMap((value, i) => (value.kind === "buffer" ? [letters[i]!] : []));
   const lane = (component: string) => call(f, operands, (letter) => `${letter}.${component}`);
   const code = /* wgsl */ `
@@ -240,7 +240,7 @@ ${walked.map((v) => `        at_${v} += coordinate * u.stride_${v}[d >> 2u][d & 
       }`;
 }
 
-function quadsShader(f: ElementFunction, operands: readonly Value[], out: DType): Shader {
+function quadsShader(f: ElementFunction, operands: readonly Value[], out: ComputeType): Shader {
   const buffers = operands.flatMap((value, i) => (value.kind === "buffer" ? [{ letter: letters[i]!, value }] : []));
   const walked = ["o", ...buffers.map(({ letter }) => letter)];
   const lane = (component: string) => call(f, operands, (letter) => `${letter}.${component}`);
@@ -267,7 +267,7 @@ ${f.updates ? "  let o = out[at_o >> 2u];" : ""}
   return { name: `${f.name} by quads`, code, bindings: accessesOf(operands) };
 }
 
-function stridedShader(f: ElementFunction, operands: readonly Value[], out: DType): Shader {
+function stridedShader(f: ElementFunction, operands: readonly Value[], out: ComputeType): Shader {
   const buffers = operands.flatMap((value, i) => (value.kind === "buffer" ? [letters[i]!] : []));
   const walked = ["o", ...buffers];
   const code = /* wgsl */ `

@@ -23,6 +23,7 @@ export function elementwiseRow({ name, body, helpers = "", scalars = 0, result, 
   const f = elementFunction({ name, body, helpers, scalars });
   return {
     name,
+    takesNarrow: true,
     infer(inputs) {
       const shape = broadcastShapes(...inputs.map((input) => input.shape));
       if (!shape)

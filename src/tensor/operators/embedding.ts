@@ -3,6 +3,7 @@ import gradientCode from "../../../shaders/embeddingGradient.wgsl?raw";
 import linksCode from "../../../shaders/embeddingLinks.wgsl?raw";
 import { type Shader, spread } from "../../gpu";
 import { apply } from "../apply";
+import { isFloating } from "../dtype";
 import { OperatorError, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
 import { fillInto } from "./copy";
@@ -118,7 +119,7 @@ export function embedding(
   weight: Tensor,
   { paddingIdx, scaleGradByFreq = false }: EmbeddingOptions = {},
 ): Tensor {
-  if (weight.ndim !== 2 || weight.dtype !== "float32" || indices.dtype === "float32")
+  if (weight.ndim !== 2 || !isFloating(weight.dtype) || isFloating(indices.dtype))
     throw new OperatorError(
       "embedding",
       `the indices are ${indices} and the weight is ${weight}; expected int32 indices and float32 [V, D]`,

@@ -13,6 +13,7 @@ function inPlaceRow(name: string, emit: (lowering: Lowering, target: BufferValue
   return {
     name,
     effect: true,
+    takesNarrow: true,
     infer([target, value]) {
       if (!sameShape(target!.shape, value!.shape))
         throw new OperatorError(
@@ -38,6 +39,7 @@ const accumulateRow = inPlaceRow("accumulate_", (lowering, target, value) =>
 const zeroRow: Operator = {
   name: "zero_",
   effect: true,
+  takesNarrow: true,
   infer: ([target]) => target!,
   lower(lowering, { inputs: [target] }) {
     if (target!.kind === "buffer") lowering.zero(target!);
@@ -85,7 +87,7 @@ export function persistentStorage(operator: string, target: Tensor): Storage {
       );
     case "recipe": {
       const before = target.detach();
-      const storage = newStorage(target.numel, `a tensor of shape ${describeShape(target.shape)}`);
+      const storage = newStorage(target.numel, `a tensor of shape ${describeShape(target.shape)}`, target.dtype);
       target.source = { kind: "storage", storage };
       const isZeros = source.operator.name === "full" && source.scalars[0] === 0;
       if (!isZeros) copy_(target, before);

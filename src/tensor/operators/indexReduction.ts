@@ -1,5 +1,5 @@
 import { spread } from "../../gpu";
-import { type DType, wgslType } from "../dtype";
+import { type ComputeType, wgslType } from "../dtype";
 import { sizeOf } from "../shape";
 import { isNan } from "./mathShader";
 import { type BufferValue, innerOffset, type LoweredNode, type Lowering, type Producer } from "./table";
@@ -88,5 +88,5 @@ export function lowerIndexReduction(
   });
 }
 
-const compareOf = (better: string, dtype: DType): string =>
+const compareOf = (better: string, dtype: ComputeType): string =>
   dtype === "float32" ? compare(better) : compareIntegers(better, wgslType[dtype]);

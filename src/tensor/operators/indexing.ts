@@ -1,6 +1,6 @@
 import { type Shader, spread } from "../../gpu";
 import { apply } from "../apply";
-import { type DType, wgslType } from "../dtype";
+import { type ComputeType, wgslType } from "../dtype";
 import { broadcastShapes, describeShape, normalizeDim, OperatorError, type Shape, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
 import { full } from "./creation";
@@ -13,7 +13,7 @@ import { cat, expand, narrow, reshape } from "./views";
 // The rows work on three dimensions, [outer, length, inner], of which the middle one is indexed. An index out of range
 // gathers NaN (0 among integers) and scatters nowhere.
 
-const byType = (make: (type: string, dtype: DType) => Shader): Record<DType, Shader> => ({
+const byType = (make: (type: string, dtype: ComputeType) => Shader): Record<ComputeType, Shader> => ({
   float32: make(wgslType.float32, "float32"),
   int32: make(wgslType.int32, "int32"),
   bool: make(wgslType.bool, "bool"),

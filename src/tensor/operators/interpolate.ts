@@ -1,3 +1,5 @@
+import { autocasting } from "../autocast";
+import { isFloating } from "../dtype";
 import { describeShape, OperatorError } from "../shape";
 import type { Tensor } from "../tensor";
 import { averageTaps } from "./adaptivePooling";
@@ -32,13 +34,13 @@ const ranks: Readonly<Record<InterpolationMode, readonly number[]>> = {
  * torch.nn.functional.interpolate: resizes the spatial dimensions, one after the other.
  * @param input float32 [N, C, ...] with 1 to 3 spatial dimensions.
  */
-export function interpolate(input: Tensor, options: InterpolateOptions): Tensor {
+export const interpolate = autocasting("interpolate", (input: Tensor, options: InterpolateOptions): Tensor => {
   const { mode = "nearest", alignCorners = null, recomputeScaleFactor = false } = options;
   const spatial = input.shape.slice(2);
   const fail = (problem: string): never => {
     throw new OperatorError("interpolate", problem);
   };
-  if (!ranks[mode].includes(spatial.length) || input.dtype !== "float32")
+  if (!ranks[mode].includes(spatial.length) || !isFloating(input.dtype))
     fail(
       `the input is ${input.dtype}${describeShape(input.shape)}; expected float32 with ${ranks[mode].join(" or ")} spatial dimensions for the mode ${mode}`,
     );
@@ -58,7 +60,7 @@ export function interpolate(input: Tensor, options: InterpolateOptions): Tensor 
     const key = `interpolate ${mode} ${alignCorners ? "corners" : "pixels"} to ${to} by ${factor ?? "sizes"}`;
     return sparseMap(value, d + 2, key, (inputs) => tapsFor(mode, inputs, to, factor, alignCorners ?? false));
   }, input);
-}
+});
 
 function tapsFor(mode: InterpolationMode, from: number, to: number, factor: number | null, corners: boolean): Tap[][] {
   const { fround } = Math;

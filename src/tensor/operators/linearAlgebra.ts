@@ -1,7 +1,9 @@
+import { autocasting } from "../autocast";
 import { describeShape, normalizeDim, OperatorError } from "../shape";
 import type { Tensor } from "../tensor";
-import { add, mul, to } from "./elementwise";
+import { add, mul } from "./elementwise";
 import { bmm, matmul, mm, mv } from "./matrix";
+import { floating } from "./promotion";
 import { permute, reshape, unsqueeze } from "./views";
 
 /** Factors of a sum of `input` and a product: beta * input + alpha * product. */
@@ -18,34 +20,44 @@ function combine(input: Tensor, product: Tensor, { beta = 1, alpha = 1 }: Factor
 }
 
 /** beta * input + alpha * mat1 @ mat2. */
-export const addmm = (input: Tensor, mat1: Tensor, mat2: Tensor, factors: Factors = {}): Tensor =>
-  combine(input, mm(mat1, mat2), factors);
+export const addmm = autocasting(
+  "addmm",
+  (input: Tensor, mat1: Tensor, mat2: Tensor, factors: Factors = {}): Tensor => combine(input, mm(mat1, mat2), factors),
+);
 
 /** beta * input + alpha * mat @ vec. */
-export const addmv = (input: Tensor, mat: Tensor, vec: Tensor, factors: Factors = {}): Tensor =>
-  combine(input, mv(mat, vec), factors);
+export const addmv = autocasting(
+  "addmv",
+  (input: Tensor, mat: Tensor, vec: Tensor, factors: Factors = {}): Tensor => combine(input, mv(mat, vec), factors),
+);
 
 /** beta * input + alpha * batch1 @ batch2, for each of a batch of matrices. */
-export const baddbmm = (input: Tensor, batch1: Tensor, batch2: Tensor, factors: Factors = {}): Tensor =>
-  combine(input, bmm(batch1, batch2), factors);
+export const baddbmm = autocasting(
+  "baddbmm",
+  (input: Tensor, batch1: Tensor, batch2: Tensor, factors: Factors = {}): Tensor =>
+    combine(input, bmm(batch1, batch2), factors),
+);
 
 /** beta * input + alpha * the sum over the batch of batch1 @ batch2. */
-export function addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, factors: Factors = {}): Tensor {
-  if (batch1.ndim !== 3 || batch2.ndim !== 3 || batch1.shape[0] !== batch2.shape[0])
-    throw new OperatorError(
-      "addbmm",
-      `got batches of shapes ${describeShape(batch1.shape)} and ${describeShape(batch2.shape)}; expected [B, M, K] and [B, K, N]`,
+export const addbmm = autocasting(
+  "addbmm",
+  (input: Tensor, batch1: Tensor, batch2: Tensor, factors: Factors = {}): Tensor => {
+    if (batch1.ndim !== 3 || batch2.ndim !== 3 || batch1.shape[0] !== batch2.shape[0])
+      throw new OperatorError(
+        "addbmm",
+        `got batches of shapes ${describeShape(batch1.shape)} and ${describeShape(batch2.shape)}; expected [B, M, K] and [B, K, N]`,
+      );
+    // One product over batch and inner dimension together.
+    return combine(
+      input,
+      tensordot(batch1, batch2, [
+        [0, 2],
+        [0, 1],
+      ]),
+      factors,
     );
-  // One product over batch and inner dimension together.
-  return combine(
-    input,
-    tensordot(batch1, batch2, [
-      [0, 2],
-      [0, 1],
-    ]),
-    factors,
-  );
-}
+  },
+);
 
 /** Products over the last dimension of both. */
 export function inner(input: Tensor, other: Tensor): Tensor {
@@ -88,7 +100,7 @@ export function tensordot(
   const sizes = (of: Tensor, list: readonly number[]) => list.map((d) => of.shape[d]!);
   const product = (list: readonly number[]) => list.reduce((total, size) => total * size, 1);
   const k = product(sizes(a, overA));
-  const left = reshape(permute(to(a, "float32"), [...restA, ...overA]), [product(sizes(a, restA)), k]);
-  const right = reshape(permute(to(b, "float32"), [...overB, ...restB]), [k, product(sizes(b, restB))]);
+  const left = reshape(permute(floating(a), [...restA, ...overA]), [product(sizes(a, restA)), k]);
+  const right = reshape(permute(floating(b), [...overB, ...restB]), [k, product(sizes(b, restB))]);
   return reshape(matmul(left, right), [...sizes(a, restA), ...sizes(b, restB)]);
 }

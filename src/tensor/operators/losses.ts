@@ -1,4 +1,5 @@
 import { apply } from "../apply";
+import { autocasting } from "../autocast";
 import { describeShape, OperatorError, sameShape } from "../shape";
 import type { Tensor } from "../tensor";
 import { logsigmoid } from "./activations";
@@ -42,14 +43,20 @@ export interface WeightedLossOptions extends LossOptions {
 const weighted = (losses: Tensor, weight: Tensor | null | undefined) => (weight ? mul(losses, weight) : losses);
 
 /** |input - target|. */
-export const l1Loss = (input: Tensor, target: Tensor, { reduction }: LossOptions = {}): Tensor =>
-  reduceLoss(abs(sub(input, target)), reduction);
+export const l1Loss = autocasting(
+  "l1Loss",
+  (input: Tensor, target: Tensor, { reduction }: LossOptions = {}): Tensor =>
+    reduceLoss(abs(sub(input, target)), reduction),
+);
 
 /** (input - target)². */
-export function mseLoss(input: Tensor, target: Tensor, { reduction }: LossOptions = {}): Tensor {
-  const difference = sub(input, target);
-  return reduceLoss(mul(difference, difference), reduction);
-}
+export const mseLoss = autocasting(
+  "mseLoss",
+  (input: Tensor, target: Tensor, { reduction }: LossOptions = {}): Tensor => {
+    const difference = sub(input, target);
+    return reduceLoss(mul(difference, difference), reduction);
+  },
+);
 
 export interface SmoothL1Options extends LossOptions {
   /** Where the parabola ends. Default: 1. */
@@ -57,13 +64,16 @@ export interface SmoothL1Options extends LossOptions {
 }
 
 /** With d = |input - target|: d² / (2 beta) below beta, d - beta / 2 from there on. */
-export function smoothL1Loss(input: Tensor, target: Tensor, { reduction, beta = 1 }: SmoothL1Options = {}): Tensor {
-  if (beta === 0) return l1Loss(input, target, reduction ? { reduction } : {});
-  const difference = sub(input, target);
-  const distance = abs(difference);
-  const parabola = mul(mul(difference, difference), 0.5 / beta);
-  return reduceLoss(where(lt(distance, beta), parabola, sub(distance, beta / 2)), reduction);
-}
+export const smoothL1Loss = autocasting(
+  "smoothL1Loss",
+  (input: Tensor, target: Tensor, { reduction, beta = 1 }: SmoothL1Options = {}): Tensor => {
+    if (beta === 0) return l1Loss(input, target, reduction ? { reduction } : {});
+    const difference = sub(input, target);
+    const distance = abs(difference);
+    const parabola = mul(mul(difference, difference), 0.5 / beta);
+    return reduceLoss(where(lt(distance, beta), parabola, sub(distance, beta / 2)), reduction);
+  },
+);
 
 export interface HuberOptions extends LossOptions {
   /** Where the parabola ends. Default: 1. */
@@ -71,13 +81,16 @@ export interface HuberOptions extends LossOptions {
 }
 
 /** With d = |input - target|: d² / 2 up to delta, delta (d - delta / 2) from there on. */
-export function huberLoss(input: Tensor, target: Tensor, { reduction, delta = 1 }: HuberOptions = {}): Tensor {
-  if (!(delta > 0)) throw new OperatorError("huberLoss", `delta is ${delta}; expected a number above 0`);
-  const difference = sub(input, target);
-  const distance = abs(difference);
-  const parabola = mul(mul(difference, difference), 0.5);
-  return reduceLoss(where(lt(distance, delta), parabola, mul(sub(distance, delta / 2), delta)), reduction);
-}
+export const huberLoss = autocasting(
+  "huberLoss",
+  (input: Tensor, target: Tensor, { reduction, delta = 1 }: HuberOptions = {}): Tensor => {
+    if (!(delta > 0)) throw new OperatorError("huberLoss", `delta is ${delta}; expected a number above 0`);
+    const difference = sub(input, target);
+    const distance = abs(difference);
+    const parabola = mul(mul(difference, difference), 0.5);
+    return reduceLoss(where(lt(distance, delta), parabola, mul(sub(distance, delta / 2), delta)), reduction);
+  },
+);
 
 /** Operands: probability, target. Logarithms below -100 count as -100, as in PyTorch. */
 const binaryCrossEntropyRow = elementwiseRow({
@@ -113,21 +126,24 @@ export interface BinaryCrossEntropyWithLogitsOptions extends WeightedLossOptions
 }
 
 /** Binary cross-entropy of sigmoid(input), without overflow. */
-export function binaryCrossEntropyWithLogits(
-  input: Tensor,
-  target: Tensor,
-  { weight, posWeight, reduction }: BinaryCrossEntropyWithLogitsOptions = {},
-): Tensor {
-  if (!sameShape(input.shape, target.shape))
-    throw new OperatorError(
-      "binaryCrossEntropyWithLogits",
-      `the target has shape ${describeShape(target.shape)}; expected the input's, ${describeShape(input.shape)}`,
-    );
-  const ofPositive = logaddexp(neg(input), 0);
-  const factor = posWeight ? add(mul(sub(posWeight, 1), target), 1) : null;
-  const result = add(mul(sub(1, target), input), weighted(ofPositive, factor));
-  return reduceLoss(weighted(result, weight), reduction);
-}
+export const binaryCrossEntropyWithLogits = autocasting(
+  "binaryCrossEntropyWithLogits",
+  (
+    input: Tensor,
+    target: Tensor,
+    { weight, posWeight, reduction }: BinaryCrossEntropyWithLogitsOptions = {},
+  ): Tensor => {
+    if (!sameShape(input.shape, target.shape))
+      throw new OperatorError(
+        "binaryCrossEntropyWithLogits",
+        `the target has shape ${describeShape(target.shape)}; expected the input's, ${describeShape(input.shape)}`,
+      );
+    const ofPositive = logaddexp(neg(input), 0);
+    const factor = posWeight ? add(mul(sub(posWeight, 1), target), 1) : null;
+    const result = add(mul(sub(1, target), input), weighted(ofPositive, factor));
+    return reduceLoss(weighted(result, weight), reduction);
+  },
+);
 
 export interface KlDivOptions {
   /** "batchmean" divides the sum by the batch's size, which is the divergence's definition. Default: "mean". */
@@ -137,10 +153,13 @@ export interface KlDivOptions {
 }
 
 /** The Kullback-Leibler divergence's terms, target (log(target) - input), of log-probabilities. */
-export function klDiv(input: Tensor, target: Tensor, { reduction, logTarget = false }: KlDivOptions = {}): Tensor {
-  const terms = logTarget ? mul(exp(target), sub(target, input)) : sub(xlogy(target, target), mul(target, input));
-  return reduction === "batchmean" ? div(sum(terms), input.shape[0] ?? 1) : reduceLoss(terms, reduction);
-}
+export const klDiv = autocasting(
+  "klDiv",
+  (input: Tensor, target: Tensor, { reduction, logTarget = false }: KlDivOptions = {}): Tensor => {
+    const terms = logTarget ? mul(exp(target), sub(target, input)) : sub(xlogy(target, target), mul(target, input));
+    return reduction === "batchmean" ? div(sum(terms), input.shape[0] ?? 1) : reduceLoss(terms, reduction);
+  },
+);
 
 export interface PoissonOptions extends LossOptions {
   /** Whether the input is the rate's logarithm. Default: true. */
@@ -152,16 +171,19 @@ export interface PoissonOptions extends LossOptions {
 }
 
 /** The negative log-likelihood of counts that are Poisson-distributed with the input's rates. */
-export function poissonNllLoss(
-  input: Tensor,
-  target: Tensor,
-  { logInput = true, full = false, eps = 1e-8, reduction }: PoissonOptions = {},
-): Tensor {
-  const likelihood = logInput ? sub(exp(input), mul(target, input)) : sub(input, mul(target, log(add(input, eps))));
-  if (!full) return reduceLoss(likelihood, reduction);
-  const stirling = add(sub(mul(target, log(target)), target), mul(log(mul(target, 2 * Math.PI)), 0.5));
-  return reduceLoss(add(likelihood, where(le(target, 1), 0, stirling)), reduction);
-}
+export const poissonNllLoss = autocasting(
+  "poissonNllLoss",
+  (
+    input: Tensor,
+    target: Tensor,
+    { logInput = true, full = false, eps = 1e-8, reduction }: PoissonOptions = {},
+  ): Tensor => {
+    const likelihood = logInput ? sub(exp(input), mul(target, input)) : sub(input, mul(target, log(add(input, eps))));
+    if (!full) return reduceLoss(likelihood, reduction);
+    const stirling = add(sub(mul(target, log(target)), target), mul(log(mul(target, 2 * Math.PI)), 0.5));
+    return reduceLoss(add(likelihood, where(le(target, 1), 0, stirling)), reduction);
+  },
+);
 
 export interface GaussianOptions extends LossOptions {
   /** Whether log(2 pi) / 2 is added. Default: false. */
@@ -174,80 +196,80 @@ export interface GaussianOptions extends LossOptions {
  * The negative log-likelihood of targets that are normally distributed around the input.
  * @param variance the input's shape, or that without the last dimension, or with 1 in its place.
  */
-export function gaussianNllLoss(
-  input: Tensor,
-  target: Tensor,
-  variance: Tensor,
-  { full = false, eps = 1e-6, reduction }: GaussianOptions = {},
-): Tensor {
-  const lead = input.shape.slice(0, -1);
-  const isShared = !sameShape(variance.shape, input.shape) && sameShape(variance.shape, lead);
-  if (!sameShape(variance.shape, input.shape) && !isShared && !sameShape(variance.shape, [...lead, 1]))
-    throw new OperatorError(
-      "gaussianNllLoss",
-      `the variance has shape ${describeShape(variance.shape)}; expected ${describeShape(input.shape)}, or that with a last size of 1 or without it`,
-    );
-  const spread = raised(isShared ? unsqueeze(variance, -1) : variance, eps);
-  const difference = sub(input, target);
-  const likelihood = mul(add(log(spread), div(mul(difference, difference), spread)), 0.5);
-  return reduceLoss(full ? add(likelihood, 0.5 * Math.log(2 * Math.PI)) : likelihood, reduction);
-}
+export const gaussianNllLoss = autocasting(
+  "gaussianNllLoss",
+  (
+    input: Tensor,
+    target: Tensor,
+    variance: Tensor,
+    { full = false, eps = 1e-6, reduction }: GaussianOptions = {},
+  ): Tensor => {
+    const lead = input.shape.slice(0, -1);
+    const isShared = !sameShape(variance.shape, input.shape) && sameShape(variance.shape, lead);
+    if (!sameShape(variance.shape, input.shape) && !isShared && !sameShape(variance.shape, [...lead, 1]))
+      throw new OperatorError(
+        "gaussianNllLoss",
+        `the variance has shape ${describeShape(variance.shape)}; expected ${describeShape(input.shape)}, or that with a last size of 1 or without it`,
+      );
+    const spread = raised(isShared ? unsqueeze(variance, -1) : variance, eps);
+    const difference = sub(input, target);
+    const likelihood = mul(add(log(spread), div(mul(difference, difference), spread)), 0.5);
+    return reduceLoss(full ? add(likelihood, 0.5 * Math.log(2 * Math.PI)) : likelihood, reduction);
+  },
+);
 
 export interface MarginOptions extends LossOptions {
   readonly margin?: number;
 }
 
 /** The input where the target is 1; max(0, margin - input) where it is -1. The margin is 1 by default. */
-export function hingeEmbeddingLoss(
-  input: Tensor,
-  target: Tensor,
-  { margin = 1, reduction }: MarginOptions = {},
-): Tensor {
-  const ofOthers = where(ne(target, 1), clamp(sub(margin, input), 0, null), 0);
-  return reduceLoss(add(ofOthers, where(ne(target, -1), input, 0)), reduction);
-}
+export const hingeEmbeddingLoss = autocasting(
+  "hingeEmbeddingLoss",
+  (input: Tensor, target: Tensor, { margin = 1, reduction }: MarginOptions = {}): Tensor => {
+    const ofOthers = where(ne(target, 1), clamp(sub(margin, input), 0, null), 0);
+    return reduceLoss(add(ofOthers, where(ne(target, -1), input, 0)), reduction);
+  },
+);
 
 /** max(0, -target (input1 - input2) + margin); the margin is 0 by default. */
-export function marginRankingLoss(
-  input1: Tensor,
-  input2: Tensor,
-  target: Tensor,
-  { margin = 0, reduction }: MarginOptions = {},
-): Tensor {
-  return reduceLoss(clamp(add(mul(neg(target), sub(input1, input2)), margin), 0, null), reduction);
-}
+export const marginRankingLoss = autocasting(
+  "marginRankingLoss",
+  (input1: Tensor, input2: Tensor, target: Tensor, { margin = 0, reduction }: MarginOptions = {}): Tensor => {
+    return reduceLoss(clamp(add(mul(neg(target), sub(input1, input2)), margin), 0, null), reduction);
+  },
+);
 
 /** log(1 + exp(-target input)) for targets of 1 and -1. */
-export const softMarginLoss = (input: Tensor, target: Tensor, { reduction }: LossOptions = {}): Tensor =>
-  reduceLoss(logaddexp(neg(mul(target, input)), 0), reduction);
+export const softMarginLoss = autocasting(
+  "softMarginLoss",
+  (input: Tensor, target: Tensor, { reduction }: LossOptions = {}): Tensor =>
+    reduceLoss(logaddexp(neg(mul(target, input)), 0), reduction),
+);
 
 /** The mean over the classes (the last dimension) of the binary cross-entropy of sigmoid(input). */
-export function multilabelSoftMarginLoss(
-  input: Tensor,
-  target: Tensor,
-  { weight, reduction }: WeightedLossOptions = {},
-): Tensor {
-  const terms = neg(add(mul(target, logsigmoid(input)), mul(sub(1, target), logsigmoid(neg(input)))));
-  return reduceLoss(mean(weighted(terms, weight), -1), reduction);
-}
+export const multilabelSoftMarginLoss = autocasting(
+  "multilabelSoftMarginLoss",
+  (input: Tensor, target: Tensor, { weight, reduction }: WeightedLossOptions = {}): Tensor => {
+    const terms = neg(add(mul(target, logsigmoid(input)), mul(sub(1, target), logsigmoid(neg(input)))));
+    return reduceLoss(mean(weighted(terms, weight), -1), reduction);
+  },
+);
 
 /** 1 - cos(input1, input2) where the target is 1; max(0, cos - margin) where it is -1. The margin is 0 by default. */
-export function cosineEmbeddingLoss(
-  input1: Tensor,
-  input2: Tensor,
-  target: Tensor,
-  { margin = 0, reduction }: MarginOptions = {},
-): Tensor {
-  if (input1.ndim !== target.ndim + 1)
-    throw new OperatorError(
-      "cosineEmbeddingLoss",
-      `input1 has shape ${describeShape(input1.shape)} and the target ${describeShape(target.shape)}; expected [N, D] and [N], or [D] and []`,
-    );
-  const cosine = cosineSimilarityOfSquares(input1, input2, target.ndim);
-  const ofEqual = where(eq(target, 1), sub(1, cosine), 0);
-  const ofOthers = where(eq(target, -1), clamp(sub(cosine, margin), 0, null), 0);
-  return reduceLoss(add(ofEqual, ofOthers), reduction);
-}
+export const cosineEmbeddingLoss = autocasting(
+  "cosineEmbeddingLoss",
+  (input1: Tensor, input2: Tensor, target: Tensor, { margin = 0, reduction }: MarginOptions = {}): Tensor => {
+    if (input1.ndim !== target.ndim + 1)
+      throw new OperatorError(
+        "cosineEmbeddingLoss",
+        `input1 has shape ${describeShape(input1.shape)} and the target ${describeShape(target.shape)}; expected [N, D] and [N], or [D] and []`,
+      );
+    const cosine = cosineSimilarityOfSquares(input1, input2, target.ndim);
+    const ofEqual = where(eq(target, 1), sub(1, cosine), 0);
+    const ofOthers = where(eq(target, -1), clamp(sub(cosine, margin), 0, null), 0);
+    return reduceLoss(add(ofEqual, ofOthers), reduction);
+  },
+);
 
 export interface TripletOptions extends MarginOptions {
   /** The order of the distances' norm. Default: 2. */
@@ -259,14 +281,17 @@ export interface TripletOptions extends MarginOptions {
 }
 
 /** max(0, |anchor - positive| - |anchor - negative| + margin); the margin is 1 by default. */
-export function tripletMarginLoss(
-  anchor: Tensor,
-  positive: Tensor,
-  negative: Tensor,
-  { margin = 1, p = 2, eps = 1e-6, swap = false, reduction }: TripletOptions = {},
-): Tensor {
-  const near = pairwiseDistance(anchor, positive, p, eps);
-  const far = pairwiseDistance(anchor, negative, p, eps);
-  const other = swap ? minimum(far, pairwiseDistance(positive, negative, p, eps)) : far;
-  return reduceLoss(clamp(add(sub(near, other), margin), 0, null), reduction);
-}
+export const tripletMarginLoss = autocasting(
+  "tripletMarginLoss",
+  (
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    { margin = 1, p = 2, eps = 1e-6, swap = false, reduction }: TripletOptions = {},
+  ): Tensor => {
+    const near = pairwiseDistance(anchor, positive, p, eps);
+    const far = pairwiseDistance(anchor, negative, p, eps);
+    const other = swap ? minimum(far, pairwiseDistance(positive, negative, p, eps)) : far;
+    return reduceLoss(clamp(add(sub(near, other), margin), 0, null), reduction);
+  },
+);

@@ -1,5 +1,7 @@
 import { spread } from "../../gpu";
 import { apply } from "../apply";
+import { autocasting } from "../autocast";
+import { isFloating } from "../dtype";
 import { broadcastShapes, describeShape, OperatorError, type Shape, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
 import { copyInto } from "./copy";
@@ -212,7 +214,7 @@ export function matmul(a: Tensor, b: Tensor): Tensor {
     ["first", a],
     ["second", b],
   ] as const)
-    if (tensor.ndim === 0 || tensor.dtype !== "float32")
+    if (tensor.ndim === 0 || !isFloating(tensor.dtype))
       throw new OperatorError("matmul", `the ${name} operand is ${tensor}; expected float32 with at least 1 dimension`);
   if (a.ndim === 1) {
     const row = matmul(reshape(a, [1, a.numel]), b);
@@ -254,7 +256,7 @@ export const dot = ofRank("dot", 1, 1);
  * @param weight [out, in], or [in] for one output without a dimension
  * @param bias [out]
  */
-export function linear(input: Tensor, weight: Tensor, bias: Tensor | null = null): Tensor {
+export const linear = autocasting("linear", (input: Tensor, weight: Tensor, bias: Tensor | null = null): Tensor => {
   if (input.shape.at(-1) !== weight.shape.at(-1) || weight.ndim > 2)
     throw new OperatorError(
       "linear",
@@ -263,4 +265,4 @@ export function linear(input: Tensor, weight: Tensor, bias: Tensor | null = null
     );
   const result = weight.ndim === 2 ? tallProduct(input, weight, true) : matmul(input, weight);
   return bias ? add(result, bias) : result;
-}
+});

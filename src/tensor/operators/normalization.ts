@@ -5,6 +5,8 @@ import rowMomentsOfQuadsCode from "../../../shaders/normRowMomentsOfQuads.wgsl?r
 import sumPartsCode from "../../../shaders/sumParts.wgsl?raw";
 import { type Shader, spread } from "../../gpu";
 import { apply, noGrad } from "../apply";
+import { autocasting } from "../autocast";
+import { isFloating } from "../dtype";
 import { describeShape, OperatorError, type Shape, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
 import { zeros } from "./creation";
@@ -165,42 +167,40 @@ export interface BatchNormOptions extends AffineOptions {
  * @param runningVar [C], likewise; it takes the unbiased variance.
  * @throws OperatorError for shapes that don't go together, or a single value for each channel in training.
  */
-export function batchNorm(
-  input: Tensor,
-  runningMean: Tensor | null,
-  runningVar: Tensor | null,
-  options: BatchNormOptions = {},
-): Tensor {
-  const operator = "batchNorm";
-  const { training = false, momentum = 0.1, eps = 1e-5, weight = null, bias = null } = options;
-  const [images = 0, channels = input.numel] = input.shape;
-  checkInput(operator, input, 1);
-  checkChannels(operator, channels, { runningMean, runningVar, weight, bias });
-  if (input.numel === 0) return mul(input, 1);
-  const length = input.numel / (images * channels);
-  const rows = reshape(input, [images * channels, length]);
-  const { center, spread } = training
-    ? batchMoments(rows, images, channels, length)
-    : { center: runningMean, spread: runningVar };
-  if (!center || !spread)
-    throw new OperatorError(operator, "runningMean or runningVar is null; expected both where training is false");
-  if (training) {
-    const count = images * length;
-    if (count === 1)
-      throw new OperatorError(
-        operator,
-        `the input has shape ${describeShape(input.shape)}; expected more than one value for each channel in training`,
-      );
-    const move = (running: Tensor, batch: Tensor) => copy_(running, add(running, mul(sub(batch, running), momentum)));
-    noGrad(() => {
-      if (runningMean) move(runningMean, center);
-      if (runningVar) move(runningVar, mul(spread, count / (count - 1)));
-    });
-  }
-  const { scale, shift } = affine(center, rsqrt(add(spread, eps)), weight, bias);
-  const forRows = (of: Tensor) => reshape(expand(of, [images, channels]), [images * channels]);
-  return reshape(scaleRows(rows, forRows(scale), forRows(shift)), input.shape);
-}
+export const batchNorm = autocasting(
+  "batchNorm",
+  (input: Tensor, runningMean: Tensor | null, runningVar: Tensor | null, options: BatchNormOptions = {}): Tensor => {
+    const operator = "batchNorm";
+    const { training = false, momentum = 0.1, eps = 1e-5, weight = null, bias = null } = options;
+    const [images = 0, channels = input.numel] = input.shape;
+    checkInput(operator, input, 1);
+    checkChannels(operator, channels, { runningMean, runningVar, weight, bias });
+    if (input.numel === 0) return mul(input, 1);
+    const length = input.numel / (images * channels);
+    const rows = reshape(input, [images * channels, length]);
+    const { center, spread } = training
+      ? batchMoments(rows, images, channels, length)
+      : { center: runningMean, spread: runningVar };
+    if (!center || !spread)
+      throw new OperatorError(operator, "runningMean or runningVar is null; expected both where training is false");
+    if (training) {
+      const count = images * length;
+      if (count === 1)
+        throw new OperatorError(
+          operator,
+          `the input has shape ${describeShape(input.shape)}; expected more than one value for each channel in training`,
+        );
+      const move = (running: Tensor, batch: Tensor) => copy_(running, add(running, mul(sub(batch, running), momentum)));
+      noGrad(() => {
+        if (runningMean) move(runningMean, center);
+        if (runningVar) move(runningVar, mul(spread, count / (count - 1)));
+      });
+    }
+    const { scale, shift } = affine(center, rsqrt(add(spread, eps)), weight, bias);
+    const forRows = (of: Tensor) => reshape(expand(of, [images, channels]), [images * channels]);
+    return reshape(scaleRows(rows, forRows(scale), forRows(shift)), input.shape);
+  },
+);
 
 /** Mean and biased variance of each channel over all images, from those of each image, which all have equal lengths. */
 function batchMoments(rows: Tensor, images: number, channels: number, length: number) {
@@ -218,59 +218,65 @@ function batchMoments(rows: Tensor, images: number, channels: number, length: nu
  * @param input float32 [N, C, ...]; weight and bias [C].
  * @throws OperatorError for shapes that don't go together.
  */
-export function groupNorm(input: Tensor, groups: number, options: AffineOptions = {}): Tensor {
-  const operator = "groupNorm";
-  const { eps = 1e-5, weight = null, bias = null } = options;
-  const [images = 0, channels = 0] = input.shape;
-  checkInput(operator, input, 2);
-  checkChannels(operator, channels, { weight, bias });
-  if (!Number.isInteger(groups) || groups < 1 || channels % groups !== 0)
-    throw new OperatorError(
-      operator,
-      `groups is ${groups} for ${channels} channels; expected a divisor of their number`,
-    );
-  const planeSize = sizeOf(input.shape.slice(2));
-  const perGroup = channels / groups;
-  const moments = rowMoments(reshape(input, [images * groups, perGroup * planeSize]));
-  const forGroups = (of: Tensor) => reshape(of, [images, groups, 1]);
-  const forChannels = (of: Tensor | null) => of && reshape(of, [1, groups, perGroup]);
-  const factor = rsqrt(add(forGroups(select(moments, 0, 1)), eps));
-  const { scale, shift } = affine(forGroups(select(moments, 0, 0)), factor, forChannels(weight), forChannels(bias));
-  const isAffine = weight !== null || bias !== null;
-  const wide = [images, groups, isAffine ? perGroup : 1];
-  const count = sizeOf(wide);
-  const forRows = (of: Tensor) => reshape(expand(of, wide), [count]);
-  const rows = reshape(input, [count, isAffine ? planeSize : perGroup * planeSize]);
-  return reshape(scaleRows(rows, forRows(scale), forRows(shift)), input.shape);
-}
+export const groupNorm = autocasting(
+  "groupNorm",
+  (input: Tensor, groups: number, options: AffineOptions = {}): Tensor => {
+    const operator = "groupNorm";
+    const { eps = 1e-5, weight = null, bias = null } = options;
+    const [images = 0, channels = 0] = input.shape;
+    checkInput(operator, input, 2);
+    checkChannels(operator, channels, { weight, bias });
+    if (!Number.isInteger(groups) || groups < 1 || channels % groups !== 0)
+      throw new OperatorError(
+        operator,
+        `groups is ${groups} for ${channels} channels; expected a divisor of their number`,
+      );
+    const planeSize = sizeOf(input.shape.slice(2));
+    const perGroup = channels / groups;
+    const moments = rowMoments(reshape(input, [images * groups, perGroup * planeSize]));
+    const forGroups = (of: Tensor) => reshape(of, [images, groups, 1]);
+    const forChannels = (of: Tensor | null) => of && reshape(of, [1, groups, perGroup]);
+    const factor = rsqrt(add(forGroups(select(moments, 0, 1)), eps));
+    const { scale, shift } = affine(forGroups(select(moments, 0, 0)), factor, forChannels(weight), forChannels(bias));
+    const isAffine = weight !== null || bias !== null;
+    const wide = [images, groups, isAffine ? perGroup : 1];
+    const count = sizeOf(wide);
+    const forRows = (of: Tensor) => reshape(expand(of, wide), [count]);
+    const rows = reshape(input, [count, isAffine ? planeSize : perGroup * planeSize]);
+    return reshape(scaleRows(rows, forRows(scale), forRows(shift)), input.shape);
+  },
+);
 
 /**
  * torch.nn.functional.layer_norm: normalises over the last dimensions, whose sizes are `normalizedShape`.
  * @param input float32 [..., *normalizedShape]; weight and bias [*normalizedShape].
  * @throws OperatorError for shapes that don't go together.
  */
-export function layerNorm(input: Tensor, normalizedShape: Shape, options: AffineOptions = {}): Tensor {
-  const operator = "layerNorm";
-  const { eps = 1e-5, weight = null, bias = null } = options;
-  checkInput(operator, input, 1);
-  const lead = input.ndim - normalizedShape.length;
-  for (const [what, shape] of Object.entries({
-    input: lead >= 0 ? input.shape.slice(lead) : input.shape,
-    weight: weight?.shape,
-    bias: bias?.shape,
-  }))
-    if (shape && describeShape(shape) !== describeShape(normalizedShape))
-      throw new OperatorError(
-        operator,
-        `the ${what} ends in ${describeShape(shape)}; expected ${describeShape(normalizedShape)}`,
-      );
-  const rows = reshape(input, [sizeOf(input.shape.slice(0, lead)), sizeOf(normalizedShape)]);
-  const moments = rowMoments(rows);
-  const factor = rsqrt(add(select(moments, 0, 1), eps));
-  const normalized = reshape(scaleRows(rows, factor, neg(mul(select(moments, 0, 0), factor))), input.shape);
-  const scaled = weight ? mul(normalized, weight) : normalized;
-  return bias ? add(scaled, bias) : scaled;
-}
+export const layerNorm = autocasting(
+  "layerNorm",
+  (input: Tensor, normalizedShape: Shape, options: AffineOptions = {}): Tensor => {
+    const operator = "layerNorm";
+    const { eps = 1e-5, weight = null, bias = null } = options;
+    checkInput(operator, input, 1);
+    const lead = input.ndim - normalizedShape.length;
+    for (const [what, shape] of Object.entries({
+      input: lead >= 0 ? input.shape.slice(lead) : input.shape,
+      weight: weight?.shape,
+      bias: bias?.shape,
+    }))
+      if (shape && describeShape(shape) !== describeShape(normalizedShape))
+        throw new OperatorError(
+          operator,
+          `the ${what} ends in ${describeShape(shape)}; expected ${describeShape(normalizedShape)}`,
+        );
+    const rows = reshape(input, [sizeOf(input.shape.slice(0, lead)), sizeOf(normalizedShape)]);
+    const moments = rowMoments(rows);
+    const factor = rsqrt(add(select(moments, 0, 1), eps));
+    const normalized = reshape(scaleRows(rows, factor, neg(mul(select(moments, 0, 0), factor))), input.shape);
+    const scaled = weight ? mul(normalized, weight) : normalized;
+    return bias ? add(scaled, bias) : scaled;
+  },
+);
 
 /** (x - center) * factor * weight + bias as x * scale + shift. */
 function affine(center: Tensor, factor: Tensor, weight: Tensor | null, bias: Tensor | null) {
@@ -280,7 +286,7 @@ function affine(center: Tensor, factor: Tensor, weight: Tensor | null, bias: Ten
 }
 
 function checkInput(operator: string, input: Tensor, rank: number): void {
-  if (input.dtype !== "float32" || input.ndim < rank)
+  if (!isFloating(input.dtype) || input.ndim < rank)
     throw new OperatorError(
       operator,
       `the input is ${input.dtype}${describeShape(input.shape)}; expected float32 [N, C, ...]`,
@@ -289,7 +295,7 @@ function checkInput(operator: string, input: Tensor, rank: number): void {
 
 function checkChannels(operator: string, channels: number, tensors: Readonly<Record<string, Tensor | null>>): void {
   for (const [what, tensor] of Object.entries(tensors))
-    if (tensor && (tensor.ndim !== 1 || tensor.shape[0] !== channels || tensor.dtype !== "float32"))
+    if (tensor && (tensor.ndim !== 1 || tensor.shape[0] !== channels || !isFloating(tensor.dtype)))
       throw new OperatorError(
         operator,
         `${what} is ${tensor.dtype}${describeShape(tensor.shape)}; expected float32[${channels}]`,

@@ -1,3 +1,4 @@
+import { autocasting } from "../autocast";
 import { describeShape, normalizeDims, OperatorError } from "../shape";
 import type { Tensor } from "../tensor";
 import { abs, div, eq, mul, pow, sign, sub, to, where } from "./elementwise";
@@ -10,16 +11,19 @@ import { transpose } from "./views";
  * The norm of vectors along `dim` (of all elements by default): (sum |x|^ord)^(1/ord), the largest or smallest |x| for
  * infinite orders, and the number of elements that aren't 0 for order 0.
  */
-export function vectorNorm(input: Tensor, ord = 2, dim: Dims = null, keepdim = false): Tensor {
-  const x = to(input, "float32");
-  const dims = normalizeDims("vectorNorm", dim, x.ndim);
-  if (ord === Infinity) return amax(abs(x), dims, keepdim);
-  if (ord === -Infinity) return amin(abs(x), dims, keepdim);
-  if (ord === 0) return sum(abs(sign(x)), dims, keepdim);
-  if (ord === 1) return sum(abs(x), dims, keepdim);
-  if (ord === 2) return rootOf(sum(mul(x, x), dims, keepdim));
-  return rootOfPowers(sum(powerOfMagnitude(x, ord), dims, keepdim), ord);
-}
+export const vectorNorm = autocasting(
+  "vectorNorm",
+  (input: Tensor, ord = 2, dim: Dims = null, keepdim = false): Tensor => {
+    const x = to(input, "float32");
+    const dims = normalizeDims("vectorNorm", dim, x.ndim);
+    if (ord === Infinity) return amax(abs(x), dims, keepdim);
+    if (ord === -Infinity) return amin(abs(x), dims, keepdim);
+    if (ord === 0) return sum(abs(sign(x)), dims, keepdim);
+    if (ord === 1) return sum(abs(x), dims, keepdim);
+    if (ord === 2) return rootOf(sum(mul(x, x), dims, keepdim));
+    return rootOfPowers(sum(powerOfMagnitude(x, ord), dims, keepdim), ord);
+  },
+);
 
 /** |x|^ord, with the gradient 0 at 0. */
 function powerOfMagnitude(x: Tensor, ord: number): Tensor {
@@ -37,10 +41,13 @@ function rootOfPowers(total: Tensor, ord: number): Tensor {
  * PyTorch's norm. @param p the order of the vector norm, "fro" for order 2 over the elements, or "nuc": the sum of a
  * matrix's singular values.
  */
-export function norm(input: Tensor, p: number | "fro" | "nuc" = "fro", dim: Dims = null, keepdim = false): Tensor {
-  if (p !== "nuc") return vectorNorm(input, p === "fro" ? 2 : p, dim, keepdim);
-  return nuclearNorm(input, dim, keepdim);
-}
+export const norm = autocasting(
+  "norm",
+  (input: Tensor, p: number | "fro" | "nuc" = "fro", dim: Dims = null, keepdim = false): Tensor => {
+    if (p !== "nuc") return vectorNorm(input, p === "fro" ? 2 : p, dim, keepdim);
+    return nuclearNorm(input, dim, keepdim);
+  },
+);
 
 function nuclearNorm(input: Tensor, dim: Dims, keepdim: boolean): Tensor {
   const dims = dim === null ? [input.ndim - 2, input.ndim - 1] : typeof dim === "number" ? [dim] : dim;

@@ -6,6 +6,7 @@ import maxPoolIndicesCode from "../../../shaders/maxPoolIndices.wgsl?raw";
 import takeFromPlanesCode from "../../../shaders/takeFromPlanes.wgsl?raw";
 import { type Shader, spread } from "../../gpu";
 import { apply } from "../apply";
+import { isFloating } from "../dtype";
 import { describeShape, OperatorError, type Shape, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
 import type { Operator } from "./table";
@@ -283,7 +284,7 @@ function poolOf(
   options: MaxPool2dOptions | AvgPool2dOptions,
   dilation: Pair,
 ): Pool {
-  if (input.ndim !== 4 || input.dtype !== "float32")
+  if (input.ndim !== 4 || !isFloating(input.dtype))
     throw new OperatorError(
       operator,
       `the input is ${input.dtype}${describeShape(input.shape)}; expected float32 [N, C, H, W] or [C, H, W]`,

@@ -1,6 +1,7 @@
 import { spread } from "../../gpu";
 import { apply } from "../apply";
-import { type DType, wgslType } from "../dtype";
+import { autocasting } from "../autocast";
+import { type ComputeType, type DType, wgslType } from "../dtype";
 import { describeShape, normalizeDim, normalizeDims, OperatorError, type Shape, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
 import { arange } from "./creation";
@@ -8,6 +9,7 @@ import { add, div, eq, exp, isnan, log, logicalOr, mul, sub, to, where } from ".
 import { collapse, type StridedViews } from "./elementwiseKernel";
 import { lowerIndexReduction } from "./indexReduction";
 import { isNan } from "./mathShader";
+import { floating } from "./promotion";
 import { isfinite } from "./special";
 import {
   type BufferValue,
@@ -76,7 +78,7 @@ const fields = /* wgsl */ `
   results: u32,
   divisor: f32,`;
 
-function reductionCode(combination: Combination, dtype: DType): string {
+function reductionCode(combination: Combination, dtype: ComputeType): string {
   const { name } = combination;
   const type = wgslType[dtype];
   const [start, combine, last] = [combination.start, combination.combine, combination.finish].map((code) =>
@@ -360,17 +362,17 @@ function dropped(result: Tensor, dims: readonly number[], keepdim: boolean): Ten
 }
 
 /** The sum over `dim` (all of them by default). Accurate: partial sums are added in stages. Integers stay integers. */
-export function sum(input: Tensor, dim: Dims = null, keepdim = false): Tensor {
+export const sum = autocasting("sum", (input: Tensor, dim: Dims = null, keepdim = false): Tensor => {
   const dims = normalizeDims("sum", dim, input.ndim);
   const numeric = input.dtype === "bool" ? to(input, "int32") : input;
   return dropped(sumOver(numeric, dims), dims, keepdim);
-}
+});
 
 const countOf = (shape: Shape, dims: readonly number[]): number => sizeOf(dims.map((d) => shape[d]!));
 
 export function mean(input: Tensor, dim: Dims = null, keepdim = false): Tensor {
   const dims = normalizeDims("mean", dim, input.ndim);
-  return dropped(sumOver(to(input, "float32"), dims, countOf(input.shape, dims)), dims, keepdim);
+  return dropped(sumOver(floating(input), dims, countOf(input.shape, dims)), dims, keepdim);
 }
 
 export interface VarianceOptions {
@@ -379,16 +381,15 @@ export interface VarianceOptions {
   readonly keepdim?: boolean;
 }
 
-export function variance(
-  input: Tensor,
-  dim: Dims = null,
-  { correction = 1, keepdim = false }: VarianceOptions = {},
-): Tensor {
-  const dims = normalizeDims("var", dim, input.ndim);
-  const centered = sub(input, mean(input, dims, true));
-  const divisor = Math.max(0, countOf(input.shape, dims) - correction);
-  return dropped(sumOver(mul(centered, centered), dims, divisor), dims, keepdim);
-}
+export const variance = autocasting(
+  "var",
+  (input: Tensor, dim: Dims = null, { correction = 1, keepdim = false }: VarianceOptions = {}): Tensor => {
+    const dims = normalizeDims("var", dim, input.ndim);
+    const centered = sub(input, mean(input, dims, true));
+    const divisor = Math.max(0, countOf(input.shape, dims) - correction);
+    return dropped(sumOver(mul(centered, centered), dims, divisor), dims, keepdim);
+  },
+);
 
 const extremeOver =
   (operator: Operator<ReductionAttributes>) =>
@@ -432,10 +433,10 @@ export const maxOver = valuesAndIndices(argmax);
 export const minOver = valuesAndIndices(argmin);
 
 /** log(sum(exp(input))) over `dim`, without overflow. */
-export function logsumexp(input: Tensor, dim: Dims, keepdim = false): Tensor {
+export const logsumexp = autocasting("logsumexp", (input: Tensor, dim: Dims, keepdim = false): Tensor => {
   const dims = normalizeDims("logsumexp", dim, input.ndim);
   const top = amax(input, dims, true).detach();
   // An infinite largest element is the result itself; subtracting it would give NaN.
   const shift = where(isfinite(top), top, 0);
   return dropped(add(log(sum(exp(sub(input, shift)), dims, true)), shift), dims, keepdim);
-}
+});

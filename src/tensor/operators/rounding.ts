@@ -1,4 +1,5 @@
 import { apply } from "../apply";
+import { isFloating } from "../dtype";
 import { OperatorError } from "../shape";
 import type { Tensor } from "../tensor";
 import { div, mul, neg, type Operand, to, trunc } from "./elementwise";
@@ -95,7 +96,7 @@ export const truncDivide = (a: Operand, b: Operand): Tensor => {
 /** Rounds to a number of decimals, which may be negative; ties go to even. */
 export function round(input: Tensor, decimals = 0): Tensor {
   if (!Number.isInteger(decimals)) throw new OperatorError("round", `decimals is ${decimals}; expected an integer`);
-  if (input.dtype !== "float32") return to(input, "int32");
+  if (!isFloating(input.dtype)) return to(input, "int32");
   if (decimals === 0) return apply(roundRow, [input], {});
   const scale = 10 ** Math.abs(decimals);
   return decimals > 0

@@ -1,3 +1,4 @@
+import { isFloating } from "../dtype";
 import { describeShape, OperatorError } from "../shape";
 import type { Tensor } from "../tensor";
 import { add, div, mul, pow } from "./elementwise";
@@ -79,7 +80,7 @@ export function unfold(
   kernelSize: number | readonly number[],
   options: SlidingWindowOptions = {},
 ): Tensor {
-  if (input.dtype !== "float32" || (input.ndim !== 3 && input.ndim !== 4))
+  if (!isFloating(input.dtype) || (input.ndim !== 3 && input.ndim !== 4))
     throw new OperatorError(
       "unfold",
       `the input is ${input.dtype}${describeShape(input.shape)}; expected float32 [N, C, H, W] or [C, H, W]`,
@@ -112,7 +113,7 @@ export function fold(
   const lead = input.shape.slice(0, -2);
   const [values = 0, places = 0] = input.shape.slice(-2);
   const channels = values / (rows.kernel * columns.kernel);
-  if (input.dtype !== "float32" || !Number.isInteger(channels) || places !== rows.places * columns.places)
+  if (!isFloating(input.dtype) || !Number.isInteger(channels) || places !== rows.places * columns.places)
     throw new OperatorError(
       "fold",
       `the input is ${input.dtype}${describeShape(input.shape)}; expected float32 [N, a multiple of ${rows.kernel * columns.kernel}, ${rows.places * columns.places}]`,

@@ -2,8 +2,9 @@ import { type Shader, spread } from "../../gpu";
 import { apply } from "../apply";
 import { normalizeDim, type Shape, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
-import { exp, mul, sub, to } from "./elementwise";
+import { exp, mul, sub } from "./elementwise";
 import { exponentialSum } from "./mathShader";
+import { floating } from "./promotion";
 import { sum } from "./reduction";
 import type { BufferValue, Lowering, Operator } from "./table";
 import { reshape } from "./views";
@@ -239,7 +240,7 @@ export const softmax: readonly Operator[] = [softmaxRow, logSoftmaxRow, softmaxG
 
 const over = (row: Operator<DimAttributes>) => (input: Tensor, dim: number) => {
   const d = normalizeDim(row.name, dim, input.ndim);
-  const values = to(input, "float32");
+  const values = floating(input);
   return values.ndim === 0
     ? reshape(apply(row, [reshape(values, [1])], { dim: 0 }), [])
     : apply(row, [values], { dim: d });

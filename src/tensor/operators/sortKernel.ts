@@ -1,5 +1,5 @@
 import { type Shader, spread } from "../../gpu";
-import type { DType } from "../dtype";
+import type { ComputeType } from "../dtype";
 import type { BufferValue, Lowering } from "./table";
 
 /**
@@ -91,7 +91,7 @@ fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) n: ve
 }`,
 };
 
-const kindOf = { float32: 0, int32: 1, bool: 2 } as const satisfies Record<DType, number>;
+const kindOf = { float32: 0, int32: 1, bool: 2 } as const satisfies Record<ComputeType, number>;
 
 /**
  * Sorts the rows of a dense [rows, length], keeping the order of equal elements.

@@ -1,6 +1,6 @@
 import { type Shader, spread } from "../../gpu";
 import { apply } from "../apply";
-import { type DType, wgslType } from "../dtype";
+import { type ComputeType, isFloating, wgslType } from "../dtype";
 import { describeShape, normalizeDim, OperatorError, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
 import { eq, gt, isnan, logicalAnd, logicalOr, type Operand, sub, to, where } from "./elementwise";
@@ -58,7 +58,7 @@ const searchShaders = {
   float32: searchShader(wgslType.float32),
   int32: searchShader(wgslType.int32),
   bool: searchShader(wgslType.bool),
-} as const satisfies Record<DType, Shader>;
+} as const satisfies Record<ComputeType, Shader>;
 
 /** Inputs: ascending rows [S, N], or one for all values, and values [S, M]. */
 const searchsortedRow: Operator<SearchAttributes> = {
@@ -155,7 +155,7 @@ function medianOver(input: Tensor, dim: number, keepdim: boolean): Sorted {
   const order = argsort(input, d);
   if (input.ndim === 0) return along(input, d, order);
   const middle = Math.floor((size - 1) / 2);
-  if (input.dtype !== "float32") return dropped(along(input, d, narrow(order, d, middle, 1)), d, keepdim);
+  if (!isFloating(input.dtype)) return dropped(along(input, d, narrow(order, d, middle, 1)), d, keepdim);
   // NaN comes last: the first of them, or the middle.
   const missing = sum(to(isnan(input), "int32"), d, true);
   const at = where(gt(missing, 0), sub(size, missing), middle);
@@ -170,7 +170,7 @@ export function median(input: Tensor, dim?: number, keepdim = false): Tensor | S
   if (dim !== undefined) return medianOver(input, dim, keepdim);
   const all = reshape(input, [input.numel]);
   const value = medianOver(all.detach(), 0, false).values;
-  if (input.dtype !== "float32") return value;
+  if (!isFloating(input.dtype)) return value;
   const isMedian = logicalOr(eq(all, value), logicalAnd(isnan(all), isnan(value)));
   return amax(where(isMedian, all, -Infinity));
 }

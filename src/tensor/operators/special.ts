@@ -1,9 +1,10 @@
 import { apply } from "../apply";
+import { autocasting } from "../autocast";
 import type { Tensor } from "../tensor";
 import { add, div, ge, isnan, le, logicalOr, mul, type Operand, sub, to, where } from "./elementwise";
 import { elementwiseRow as row } from "./elementwiseRow";
 import { isNan } from "./mathShader";
-import { asTensor, binary, unary } from "./promotion";
+import { asTensor, binary, floating, unary } from "./promotion";
 import type { Operator } from "./table";
 
 // Classes of numbers, told by their bits.
@@ -97,17 +98,21 @@ export const fmin = binary(fminRow, "int32");
 /** sqrt(a^2 + b^2), without overflow. */
 export const hypot = binary(hypotRow, "float32");
 
-const largestFloat = 3.4028234663852886e38;
+const largest = { float32: 3.4028234663852886e38, float16: 65504, bfloat16: 3.3895313892515355e38 } as const;
 
-/** Numbers in place of NaN and infinities; by default 0 and float32's largest. */
+/** Numbers in place of NaN and infinities; by default 0 and the type's largest. */
 export function nanToNum(input: Tensor, nan = 0, posinf: number | null = null, neginf: number | null = null): Tensor {
-  if (input.dtype !== "float32") return input;
-  return apply(nanToNumRow, [input], {}, [nan, posinf ?? largestFloat, neginf ?? -largestFloat]);
+  const { dtype } = input;
+  if (dtype === "int32" || dtype === "bool") return input;
+  return apply(nanToNumRow, [input], {}, [nan, posinf ?? largest[dtype], neginf ?? -largest[dtype]]);
 }
 
 /** start + weight * (end - start). */
-export const lerp = (start: Tensor, end: Tensor, weight: Operand): Tensor =>
-  apply(lerpRow, [to(start, "float32"), to(end, "float32"), asTensor(weight, "float32")], {});
+export const lerp = autocasting(
+  "lerp",
+  (start: Tensor, end: Tensor, weight: Operand): Tensor =>
+    apply(lerpRow, [floating(start), floating(end), asTensor(weight, "float32")], {}),
+);
 
 /** input + value * tensor1 * tensor2. */
 export const addcmul = (input: Tensor, tensor1: Tensor, tensor2: Tensor, value = 1): Tensor =>

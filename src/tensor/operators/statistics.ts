@@ -1,5 +1,5 @@
 import { apply } from "../apply";
-import type { DType } from "../dtype";
+import { type DType, isFloating } from "../dtype";
 import { normalizeDim, normalizeDims } from "../shape";
 import type { Tensor } from "../tensor";
 import { full } from "./creation";
@@ -52,7 +52,7 @@ export const countNonzero = (input: Tensor, dim: Dims = null): Tensor => sum(to(
 
 /** The sum over `dim`, with NaN as 0. */
 export const nansum = (input: Tensor, dim: Dims = null, keepdim = false): Tensor =>
-  sum(input.dtype === "float32" ? where(isnan(input), 0, input) : input, dim, keepdim);
+  sum(isFloating(input.dtype) ? where(isnan(input), 0, input) : input, dim, keepdim);
 
 /** The standard deviation over `dim`. Where it is 0, so is its gradient. */
 export function std(input: Tensor, dim: Dims = null, options: VarianceOptions = {}): Tensor {

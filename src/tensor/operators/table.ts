@@ -1,5 +1,5 @@
 import type { Grid, Shader } from "../../gpu";
-import type { DType } from "../dtype";
+import { bytesOf, type ComputeType, type DType } from "../dtype";
 import type { Attributes } from "../graph";
 import type { Shape } from "../shape";
 import type { Tensor } from "../tensor";
@@ -35,6 +35,12 @@ export interface Operator<A extends Attributes = Attributes> {
   readonly effect?: boolean;
   /** True when the result's elements are the input's, in a view. */
   readonly isView?: boolean;
+  /**
+   * True when its inputs and result may be narrow floats. Other operators compute float32 from narrow inputs, and their
+   * result is cast back. Its kernels compute in float32 all the same: `lower` sees narrow values as float32 ones, and
+   * `result()` is a float32 one that is rounded into the node's memory behind it.
+   */
+  readonly takesNarrow?: boolean;
   infer(inputs: readonly TensorType[], attributes: A): TensorType;
   lower(lowering: Lowering, node: LoweredNode<A>): Value;
   /** The gradient of each input; null for those that have none or whose `needs` is false. Absent: no gradient flows. */
@@ -59,6 +65,7 @@ export interface BackwardContext<A extends Attributes = Attributes> {
 }
 
 export interface LoweredNode<A extends Attributes = Attributes> extends TensorType {
+  readonly dtype: ComputeType;
   readonly inputs: readonly Value[];
   readonly attributes: A;
   /** The node's scalars, to be passed as uniforms. */
@@ -73,13 +80,15 @@ export type Uniform =
   | number
   | { readonly f32: number }
   | { readonly i32: number }
-  | { readonly scalar: ScalarReference; readonly dtype: DType };
+  | { readonly scalar: ScalarReference; readonly dtype: ComputeType };
 
 /** A node's value while lowering: elements of a buffer, or one number that fills the shape. */
 export type Value = BufferValue | ConstantValue;
 
 export interface BufferValue extends TensorType {
   readonly kind: "buffer";
+  /** What kernels read: the root may store a narrower type. */
+  readonly dtype: ComputeType;
   readonly root: Root;
   /** Elements to step over for each dimension; 0 where broadcast. */
   readonly strides: readonly number[];
@@ -89,11 +98,14 @@ export interface BufferValue extends TensorType {
 
 export interface ConstantValue extends TensorType {
   readonly kind: "constant";
+  readonly dtype: ComputeType;
   readonly scalar: ScalarReference;
 }
 
 /** The buffer behind values that alias each other. Belongs to the planner. */
 export interface Root {
+  /** The type that is stored. */
+  readonly dtype: DType;
   readonly bytes: number;
   /** Whether other tensors lie in the same memory, so that its padding must stay as it is. */
   readonly isShared: boolean;
@@ -138,7 +150,7 @@ export interface Lowering {
   /** Whether the adapter computes on the CPU: workgroup memory costs there, large register tiles pay. */
   readonly isSoftware: boolean;
   result(): BufferValue;
-  allocate(shape: Shape, dtype: DType): BufferValue;
+  allocate(shape: Shape, dtype: ComputeType): BufferValue;
   dense(value: Value): BufferValue;
   /** The value in a buffer, by whatever strides. */
   buffer(value: Value): BufferValue;
@@ -160,5 +172,8 @@ export interface Lowering {
   zero(target: BufferValue): void;
 }
 
-/** Bindings begin at multiples of 64 elements (256 bytes); this is what remains of a value's offset. */
-export const innerOffset = (value: BufferValue): number => value.offset % 64;
+/** Bindings begin at multiples of 256 bytes; this is how many elements of a root that is. */
+export const bindingElements = ({ dtype }: Root): number => 256 / bytesOf(dtype);
+
+/** What remains of a value's offset behind the beginning of its binding. */
+export const innerOffset = (value: BufferValue): number => value.offset % bindingElements(value.root);

@@ -9,6 +9,7 @@ type ShapeAttributes = { readonly shape: Shape };
 
 const reshapeRow: Operator<ShapeAttributes> = {
   name: "reshape",
+  takesNarrow: true,
   isView: true,
   infer: ([input], { shape }) => ({ shape, dtype: input!.dtype }),
   lower(lowering, { inputs: [input], shape }) {
@@ -52,6 +53,7 @@ type PermuteAttributes = { readonly dims: readonly number[] };
 
 const permuteRow: Operator<PermuteAttributes> = {
   name: "permute",
+  takesNarrow: true,
   isView: true,
   infer: ([input], { dims }) => ({ shape: dims.map((d) => input!.shape[d]!), dtype: input!.dtype }),
   lower(_, { inputs: [input], attributes: { dims }, shape }) {
@@ -69,6 +71,7 @@ const permuteRow: Operator<PermuteAttributes> = {
 
 const expandRow: Operator<ShapeAttributes> = {
   name: "expand",
+  takesNarrow: true,
   isView: true,
   infer: ([input], { shape }) => ({ shape, dtype: input!.dtype }),
   lower(_, { inputs: [input], shape }) {
@@ -88,6 +91,7 @@ type NarrowAttributes = { readonly dim: number; readonly start: number; readonly
 
 const narrowRow: Operator<NarrowAttributes> = {
   name: "narrow",
+  takesNarrow: true,
   infer: ([input], { dim, length }) => ({ shape: input!.shape.with(dim, length), dtype: input!.dtype }),
   lower(_, { inputs: [input], attributes: { dim, start }, shape }) {
     if (input!.kind === "constant") return { ...input!, shape };
@@ -103,6 +107,7 @@ type EmbedAttributes = { readonly dim: number; readonly start: number; readonly 
 /** Narrow's transpose: the input at its place in zeros. */
 const embedRow: Operator<EmbedAttributes> = {
   name: "embed",
+  takesNarrow: true,
   infer: ([input], { dim, size }) => ({ shape: input!.shape.with(dim, size), dtype: input!.dtype }),
   lower(lowering, { inputs: [input], attributes: { dim, start, size } }) {
     const out = lowering.result();
@@ -128,6 +133,7 @@ type DimAttributes = { readonly dim: number };
 
 const catRow: Operator<DimAttributes> = {
   name: "cat",
+  takesNarrow: true,
   infer(inputs, { dim }) {
     const first = inputs[0]!;
     for (const [i, { shape, dtype }] of inputs.entries())
@@ -162,6 +168,7 @@ const catRow: Operator<DimAttributes> = {
 
 const contiguousRow: Operator = {
   name: "contiguous",
+  takesNarrow: true,
   infer: ([input]) => input!,
   lower: (lowering, { inputs: [input] }): Value => lowering.dense(input!),
   backward: ({ gradient }) => [gradient],
