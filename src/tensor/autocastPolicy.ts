@@ -49,7 +49,7 @@ const float32 = [
   "interpolate",
 ] as const;
 
-const wide = ["batchNorm", "instanceNorm", "lerp", "var"] as const;
+const wide = ["batchNorm", "instanceNorm", "lerp", "mean", "var"] as const;
 
 const policies: ReadonlyMap<string, Policy> = new Map([
   ...lower.map((name) => [name, "lower"] as const),

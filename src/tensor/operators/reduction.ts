@@ -370,10 +370,10 @@ export const sum = autocasting("sum", (input: Tensor, dim: Dims = null, keepdim 
 
 const countOf = (shape: Shape, dims: readonly number[]): number => sizeOf(dims.map((d) => shape[d]!));
 
-export function mean(input: Tensor, dim: Dims = null, keepdim = false): Tensor {
+export const mean = autocasting("mean", (input: Tensor, dim: Dims = null, keepdim = false): Tensor => {
   const dims = normalizeDims("mean", dim, input.ndim);
   return dropped(sumOver(floating(input), dims, countOf(input.shape, dims)), dims, keepdim);
-}
+});
 
 export interface VarianceOptions {
   /** The variance is divided by the number of elements less this. 1: the unbiased estimate. */

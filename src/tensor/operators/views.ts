@@ -1,7 +1,9 @@
 import { apply } from "../apply";
+import { promoteTypes } from "../dtype";
 import { contiguousStrides, describeShape, normalizeDim, OperatorError, type Shape, sameShape, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
 import { copyInto, fillInto } from "./copy";
+import { to } from "./elementwise";
 import { sum } from "./reduction";
 import type { BufferValue, Operator, Value } from "./table";
 
@@ -136,12 +138,12 @@ const catRow: Operator<DimAttributes> = {
   takesNarrow: true,
   infer(inputs, { dim }) {
     const first = inputs[0]!;
-    for (const [i, { shape, dtype }] of inputs.entries())
-      if (!sameShape(shape.with(dim, 0), first.shape.with(dim, 0)) || dtype !== first.dtype)
+    for (const [i, { shape }] of inputs.entries())
+      if (!sameShape(shape.with(dim, 0), first.shape.with(dim, 0)))
         throw new OperatorError(
           "cat",
-          `tensor ${i} is ${dtype}${describeShape(shape)} and tensor 0 is ${first.dtype}${describeShape(first.shape)}; ` +
-            `expected equal types, and equal sizes except in dimension ${dim}`,
+          `tensor ${i} has shape ${describeShape(shape)} and tensor 0 ${describeShape(first.shape)}; ` +
+            `expected equal sizes except in dimension ${dim}`,
         );
     const total = inputs.reduce((size, { shape }) => size + shape[dim]!, 0);
     return { shape: first.shape.with(dim, total), dtype: first.dtype };
@@ -291,7 +293,7 @@ export function select(input: Tensor, dim: number, index: number): Tensor {
   return reshape(narrow(input, d, index < 0 ? index + size : index, 1), input.shape.toSpliced(d, 1));
 }
 
-/** Joins tensors along a dimension. Empty vectors go with anything, as in PyTorch. */
+/** Joins tensors along a dimension; types that differ are promoted. Empty vectors go with anything, as in PyTorch. */
 export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
   const isEmptyVector = ({ shape }: Tensor) => shape.length === 1 && shape[0] === 0;
   const first = tensors.find((tensor) => !isEmptyVector(tensor)) ?? tensors[0];
@@ -299,7 +301,12 @@ export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
   if (first.ndim === 0) throw new OperatorError("cat", "tensor 0 is a scalar; expected at least one dimension");
   const d = normalizeDim("cat", dim, first.ndim);
   const joined = tensors.map((tensor) => (isEmptyVector(tensor) ? reshape(tensor, first.shape.with(d, 0)) : tensor));
-  return apply(catRow, joined, { dim: d });
+  const dtype = tensors.map((tensor) => tensor.dtype).reduce(promoteTypes);
+  return apply(
+    catRow,
+    joined.map((tensor) => to(tensor, dtype)),
+    { dim: d },
+  );
 }
 
 /** Joins tensors of one shape along a new dimension. */
