@@ -3,7 +3,7 @@ import { findFirefox } from "../scripts/browser.mjs";
 import { firefoxPreferences } from "../tests/firefoxPreferences";
 import type { AdapterDescription } from "./adapter";
 import type { Bench } from "./tab";
-import { plans } from "./training/measure";
+import { plans } from "./training/plans";
 import type { TrainingPlan, TrainingResult } from "./training/results";
 import { workloadNames } from "./training/workloads";
 

@@ -1,3 +1,4 @@
+import type { AdapterDescription } from "./adapter";
 import type { Spread } from "./statistics";
 import type { EngineName } from "./training/engine";
 
@@ -6,6 +7,9 @@ export const engineTitles: Readonly<Record<EngineName, string>> = {
   tensorflow: "TensorFlow.js",
   jax: "jax-js",
 };
+
+export const adapterName = ({ vendor, architecture, description, isFallbackAdapter }: AdapterDescription): string =>
+  [vendor, architecture, description, isFallbackAdapter ? "(software)" : ""].filter((part) => part !== "").join(" ");
 
 export const percent = (value: number): string => `${Math.round(value * 100)}%`;
 

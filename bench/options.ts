@@ -26,6 +26,14 @@ docs/performance.md.
   --engines LIST       of ringlet,tensorflow,jax (default all). Prints, and writes nothing.
   --help               this text`;
 
+export const nodeHelp = `npm run bench:node -- [options]
+
+Measures Ringlet's own kernels and steps in Node over Dawn, on the machine's GPU, and prints tables.
+
+  --quick              few repetitions: to see that it runs
+  --only LIST          of ${[...operatorGroups, ...workloadNames].join(", ")}
+  --help               this text`;
+
 const adapters: readonly AdapterChoice[] = ["auto", "hardware", "software"];
 
 /** @throws a sentence about an unknown option or an impossible value; null when help is asked for. */

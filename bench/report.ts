@@ -1,7 +1,6 @@
-import type { AdapterDescription } from "./adapter";
 import type { AllReduceResult } from "./allReduce/results";
 import type { FirefoxResult } from "./firefox";
-import { engineTitles, percent, significant, table, withQuartiles } from "./markdown";
+import { adapterName, engineTitles, percent, significant, table, withQuartiles } from "./markdown";
 import { attentionMemoryTable, operatorSummary, operatorTable } from "./operators/report";
 import type { BenchResults } from "./results";
 import type { DeviceLimits } from "./training/deviceLimits";
@@ -34,9 +33,6 @@ export function report(results: BenchResults): string {
     sections.push(`### All-reduce between tabs\n\n${allReduceTable(results.allReduce)}`);
   return `${sections.join("\n\n")}\n`;
 }
-
-const adapterName = ({ vendor, architecture, description, isFallbackAdapter }: AdapterDescription) =>
-  [vendor, architecture, description, isFallbackAdapter ? "(software)" : ""].filter((part) => part !== "").join(" ");
 
 function trainingTable(results: readonly TrainingResult[], again: readonly RepeatedFirstStep[]): string {
   const repeated = (result: TrainingResult, { engine }: EngineResult) =>

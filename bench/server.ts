@@ -1,7 +1,7 @@
 import { createReadStream } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { createServer, type Plugin } from "vite";
+import { createServer, type Plugin, type ViteDevServer } from "vite";
 import { mnistFiles } from "../src/data/mnistFiles";
 import { mnistAssetPath } from "./training/batches";
 
@@ -25,6 +25,8 @@ function serveMnist(): Plugin {
 
 export interface BenchServer {
   readonly url: string;
+  /** Loads a module into Node as a page would load it, shaders included. */
+  load(path: string): ReturnType<ViteDevServer["ssrLoadModule"]>;
   close(): Promise<void>;
 }
 
@@ -53,5 +55,9 @@ export async function serveBench(): Promise<BenchServer> {
   await server.listen();
   const address = server.httpServer?.address();
   if (!address || typeof address === "string") throw new Error("The bench's server got no port on 127.0.0.1.");
-  return { url: `http://127.0.0.1:${address.port}`, close: () => server.close() };
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    load: (path) => server.ssrLoadModule(path),
+    close: () => server.close(),
+  };
 }

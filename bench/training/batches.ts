@@ -15,11 +15,19 @@ export interface Batch {
   readonly labels: Int32Array<ArrayBuffer>;
 }
 
-/** The first `count` batches: of MNIST's training set in its own order, or of seeded text. */
-export function loadBatches({ kind, shape }: BatchInput, count: number, vocabulary: number): Promise<Batch[]> {
+/**
+ * The first `count` batches: of MNIST's training set in its own order, or of seeded text.
+ * @param origin of the bench's server, which has the digits.
+ */
+export function loadBatches(
+  { kind, shape }: BatchInput,
+  count: number,
+  vocabulary: number,
+  origin: string,
+): Promise<Batch[]> {
   switch (kind) {
     case "digits":
-      return loadDigits(count, shape[0]);
+      return loadDigits(count, shape[0], origin);
     case "tokens":
       return Promise.resolve(makeTokens(count, shape[0] * shape[1], vocabulary));
   }
@@ -27,9 +35,9 @@ export function loadBatches({ kind, shape }: BatchInput, count: number, vocabula
 
 const pixels = 28 * 28;
 
-async function loadDigits(count: number, size: number): Promise<Batch[]> {
-  const images = await fetchIdx("trainImages");
-  const labels = await fetchIdx("trainLabels");
+async function loadDigits(count: number, size: number, origin: string): Promise<Batch[]> {
+  const images = await fetchIdx("trainImages", origin);
+  const labels = await fetchIdx("trainLabels", origin);
   if (count * size > labels.length) throw new RangeError(`MNIST has no ${count} batches of ${size} digits.`);
   return Array.from({ length: count }, (_, index) => {
     const first = index * size;
@@ -40,9 +48,9 @@ async function loadDigits(count: number, size: number): Promise<Batch[]> {
   });
 }
 
-async function fetchIdx(part: "trainImages" | "trainLabels"): Promise<Uint8Array> {
+async function fetchIdx(part: "trainImages" | "trainLabels", origin: string): Promise<Uint8Array> {
   const { file, shape } = mnistFiles[part];
-  const response = await fetch(`${mnistAssetPath}/${file}`);
+  const response = await fetch(`${origin}${mnistAssetPath}/${file}`);
   if (!response.ok) throw new Error(`The bench's server answered ${response.status} to ${file}.`);
   return parseIdx(new Uint8Array(await response.arrayBuffer()), shape, file).data;
 }

@@ -5,6 +5,8 @@
 export interface DeviceLimits {
   /** Multiplications with an addition, float32, everything in registers. */
   readonly multiplyAddsPerSecond: number;
+  /** The same in float16; null where the adapter has none. */
+  readonly halfMultiplyAddsPerSecond: number | null;
   /** Storage buffers of 32 MiB read once and written once, both counted. */
   readonly bytesPerSecond: number;
 }
@@ -18,18 +20,21 @@ const repetitions = 9;
 /** A measurement lasts this long at least, so that the submit's own time doesn't show. */
 const enoughMilliseconds = 80;
 
-const arithmeticShader = `
+const halfFeature = "shader-f16";
+
+const arithmeticShader = (type: "f32" | "f16") => `
+${type === "f16" ? "enable f16;" : ""}
 @group(0) @binding(0) var<storage, read_write> result: array<vec4f>;
 @group(0) @binding(1) var<uniform> steps: vec4u;
 @compute @workgroup_size(${workgroup})
 fn main(@builtin(global_invocation_id) id: vec3u) {
-  let a = vec4f(0.999);
-  let b = vec4f(f32(id.x) * 1e-6);
-  ${Array.from({ length: chains }, (_, i) => `var x${i} = vec4f(${i}.5);`).join("\n  ")}
+  let a = vec4<${type}>(0.999);
+  let b = vec4<${type}>(${type}(f32(id.x) * 1e-6));
+  ${Array.from({ length: chains }, (_, i) => `var x${i} = vec4<${type}>(${i}.5);`).join("\n  ")}
   for (var step = 0u; step < steps.x; step++) {
     ${Array.from({ length: chains }, (_, i) => `x${i} = fma(x${i}, a, b);`).join("\n    ")}
   }
-  result[id.x] = ${Array.from({ length: chains }, (_, i) => `x${i}`).join(" + ")};
+  result[id.x] = vec4f(${Array.from({ length: chains }, (_, i) => `x${i}`).join(" + ")});
 }`;
 
 const copyShader = `
@@ -44,20 +49,22 @@ fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) group
 export async function measureDeviceLimits(): Promise<DeviceLimits> {
   const adapter = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
   if (!adapter) throw new Error("This browser offers no WebGPU adapter.");
-  const device = await adapter.requestDevice();
+  const hasHalf = adapter.features.has(halfFeature);
+  const device = await adapter.requestDevice({ requiredFeatures: hasHalf ? [halfFeature] : [] });
   const limits = {
-    multiplyAddsPerSecond: await arithmeticRate(device),
+    multiplyAddsPerSecond: await arithmeticRate(device, "f32"),
+    halfMultiplyAddsPerSecond: hasHalf ? await arithmeticRate(device, "f16") : null,
     bytesPerSecond: await copyRate(device),
   };
   device.destroy();
   return limits;
 }
 
-async function arithmeticRate(device: GPUDevice): Promise<number> {
+async function arithmeticRate(device: GPUDevice, type: "f32" | "f16"): Promise<number> {
   const invocations = workgroup * workgroups;
   const result = device.createBuffer({ size: invocations * 16, usage: GPUBufferUsage.STORAGE });
   const steps = device.createBuffer({ size: 16, usage: GPUBufferUsage.UNIFORM | GPUBufferUsage.COPY_DST });
-  const run = await prepare(device, arithmeticShader, [result, steps], [workgroups, 1]);
+  const run = await prepare(device, arithmeticShader(type), [result, steps], [workgroups, 1]);
   return rate(
     (amount) => {
       device.queue.writeBuffer(steps, 0, Uint32Array.of(amount, 0, 0, 0));
