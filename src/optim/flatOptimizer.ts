@@ -29,7 +29,8 @@ export class FlatOptimizer {
    */
   step(learningRate: number | (() => number) = this.spec.learningRate, gate: Tensor | null = null): void {
     const rate = typeof learningRate === "number" ? () => learningRate : learningRate;
-    this.#update.step(narrow(this.flat.gradients, 0, 0, this.flat.layout.length), rate, gate);
+    const gradients = narrow(this.flat.gradients, 0, 0, this.flat.layout.length);
+    this.#update.step(gradients, () => ({ learningRate: rate() }), gate);
   }
 
   /** Takes back the count of a step whose gate was closed. */

@@ -1,7 +1,20 @@
 import { expect, test } from "vitest";
 import { OffloadedOptimizer } from "./offloaded";
 import type { Arithmetic } from "./rules/rule";
-import { adadelta, adagrad, adam, adamax, adamw, lion, nadam, type OptimizerSpec, radam, rmsprop, sgd } from "./spec";
+import {
+  adadelta,
+  adagrad,
+  adam,
+  adamax,
+  adamw,
+  lion,
+  momentumOf,
+  nadam,
+  type OptimizerSpec,
+  radam,
+  rmsprop,
+  sgd,
+} from "./spec";
 import { stateLayout, updateRule } from "./updateRule";
 
 /** Reproducible values in (-1, 1), some of them zero. */
@@ -41,7 +54,7 @@ function referenceStep(
       weight: weights[i]!,
       gradient: gradients[i]!,
       state: state.map((array) => array[i]!),
-      scalar: (name) => Math.fround(rule.scalars[name]!(step, learningRate)),
+      scalar: (name) => Math.fround(rule.scalars[name]!(step, learningRate, momentumOf(spec) ?? 0)),
     });
     weights[i] = updated.weight;
     updated.state.forEach((value, array) => {

@@ -1,5 +1,6 @@
-import type { OptimizerSpec } from "./spec";
-import { checkState, updateRule } from "./updateRule";
+import type { RuleScalar } from "./rules/rule";
+import { momentumOf, type OptimizerSpec } from "./spec";
+import { checkState, stateLayout, updateRule } from "./updateRule";
 import { compileUpdate, type WasmUpdate } from "./wasmUpdate";
 
 /** Weights and gradients pass through WASM's memory in blocks of so many values, small enough for a CPU's cache. */
@@ -11,7 +12,8 @@ const pageBytes = 65536;
  * so replicas that reduce the same gradients keep the same weights.
  */
 export class OffloadedOptimizer {
-  readonly #scalars: readonly ((step: number, learningRate: number) => number)[];
+  readonly #scalars: readonly RuleScalar[];
+  readonly #momentum: number;
   readonly #weights: Float32Array;
   readonly #gradients: Float32Array;
   readonly #state: readonly Float32Array[];
@@ -38,6 +40,7 @@ export class OffloadedOptimizer {
     this.#gradients = take(blockLength, blockLength);
     this.#state = rule.state.map(() => take(length, paddedLength));
     this.#scalars = Object.values(rule.scalars);
+    this.#momentum = momentumOf(spec) ?? 0;
     this.#update = compileUpdate(rule, memory);
     this.#arguments = new Array<number>(3 + this.#state.length + this.#scalars.length).fill(0);
   }
@@ -56,7 +59,7 @@ export class OffloadedOptimizer {
     const values = this.#arguments;
     const arrays = 2 + this.#state.length;
     for (let index = 0; index < this.#scalars.length; index++)
-      values[arrays + 1 + index] = this.#scalars[index]?.(this.#steps, learningRate) ?? 0;
+      values[arrays + 1 + index] = this.#scalars[index]?.(this.#steps, learningRate, this.#momentum) ?? 0;
     for (let start = 0; start < this.length; start += blockLength) {
       const count = Math.min(blockLength, this.length - start);
       this.#weights.set(weights.subarray(start, start + count));
@@ -83,7 +86,7 @@ export class OffloadedOptimizer {
 
   /** Takes over a state of the same layout, from another optimizer of the same kind or from the GPU's. */
   loadState(state: readonly Float32Array[], steps: number): void {
-    checkState(this.spec, this.length, state, steps);
+    checkState(this.spec.name, stateLayout(this.spec, this.length), state, steps);
     state.forEach((array, index) => void this.#state[index]?.set(array));
     this.#steps = steps;
   }

@@ -1,4 +1,5 @@
 import { type Tensor, zeroGradients } from "../tensor/index";
+import { MuonUpdate } from "./muonUpdate";
 import {
   type AdadeltaOptions,
   type AdagradOptions,
@@ -11,6 +12,9 @@ import {
   adamw,
   type LionOptions,
   lion,
+  type MuonOptions,
+  type MuonSpec,
+  muon,
   type NadamOptions,
   nadam,
   type OptimizerSpec,
@@ -21,16 +25,21 @@ import {
   type SgdOptions,
   sgd,
 } from "./spec";
-import { TensorUpdate, UpdateKernel } from "./tensorUpdate";
+import { type ParameterUpdate, TensorUpdate, UpdateKernel } from "./tensorUpdate";
 
 /** Parameters with options of their own; what they leave out is the optimizer's. */
 export type ParameterGroup<Options> = Options & { readonly parameters: Iterable<Tensor> };
 
-/** A group as an optimizer holds it. A schedule sets `learningRate` between steps. */
+/** What the parameters of a group are optimized by. */
+export type GroupSpec = OptimizerSpec | MuonSpec;
+
+/** A group as an optimizer holds it. A schedule sets `learningRate`, and some the momentum, between steps. */
 export interface OptimizerGroup {
   readonly parameters: readonly Tensor[];
-  readonly spec: OptimizerSpec;
+  readonly spec: GroupSpec;
   learningRate: number;
+  /** The momentum, or Adam's beta1, where a schedule has set it; otherwise it is the specification's. */
+  momentum?: number;
 }
 
 /** What of an optimizer a checkpoint needs: for each group its learning rate, and for each parameter its state. */
@@ -41,12 +50,21 @@ export interface OptimizerState {
   }[];
 }
 
-/** An optimizer over any tensors, as torch.optim: a kernel for each parameter that has a gradient. */
+function updatesOf(spec: GroupSpec, parameters: readonly Tensor[]): ParameterUpdate[] {
+  if (spec.name === "muon") return parameters.map((parameter) => new MuonUpdate(spec, parameter));
+  const kernel = new UpdateKernel(spec);
+  return parameters.map((parameter) => new TensorUpdate(kernel, parameter));
+}
+
+/**
+ * An optimizer over any tensors, as torch.optim: a kernel for each parameter that has a gradient. Its groups may have
+ * specifications of different optimizers.
+ */
 export class Optimizer {
   readonly groups: readonly OptimizerGroup[];
-  readonly #updates: readonly (readonly TensorUpdate[])[];
+  readonly #updates: readonly (readonly ParameterUpdate[])[];
 
-  constructor(groups: readonly { readonly parameters: Iterable<Tensor>; readonly spec: OptimizerSpec }[]) {
+  constructor(groups: readonly { readonly parameters: Iterable<Tensor>; readonly spec: GroupSpec }[]) {
     this.groups = groups.map(({ parameters, spec }) => ({
       parameters: [...parameters],
       spec,
@@ -55,10 +73,7 @@ export class Optimizer {
     const all = this.groups.flatMap((group) => group.parameters);
     if (all.length === 0) throw new Error("The optimizer got no parameters; give it a module's parameters().");
     if (new Set(all).size < all.length) throw new Error("The optimizer got a parameter twice; give each to one group.");
-    this.#updates = this.groups.map(({ parameters, spec }) => {
-      const kernel = new UpdateKernel(spec);
-      return parameters.map((parameter) => new TensorUpdate(kernel, parameter));
-    });
+    this.#updates = this.groups.map(({ parameters, spec }) => updatesOf(spec, parameters));
   }
 
   /** Changes every parameter that has a gradient, at the next flush. */
@@ -66,7 +81,7 @@ export class Optimizer {
     for (const [index, group] of this.groups.entries())
       for (const update of this.#updates[index] ?? []) {
         const { grad } = update.weights;
-        if (grad) update.step(grad, () => group.learningRate);
+        if (grad) update.step(grad, () => group);
       }
   }
 
@@ -105,7 +120,7 @@ type ParametersOrGroups<Options> = Iterable<Tensor> | readonly ParameterGroup<Op
 function grouped<Options extends object>(
   parameters: ParametersOrGroups<Options>,
   options: Options,
-  specify: (options: Options) => OptimizerSpec,
+  specify: (options: Options) => GroupSpec,
 ) {
   const items = [...parameters];
   const groups = items.filter((item): item is ParameterGroup<Options> => "parameters" in item);
@@ -187,5 +202,16 @@ export class RMSprop extends Optimizer {
 export class Lion extends Optimizer {
   constructor(parameters: ParametersOrGroups<LionOptions>, options: LionOptions = {}) {
     super(grouped(parameters, options, lion));
+  }
+}
+
+/**
+ * Steps along the nearest orthogonal matrix to the momentum (Jordan et al. 2024, as torch.optim.Muon). It takes matrices;
+ * give the others, and embeddings, to Adam: `new Optimizer([{ parameters: matrices, spec: muon() }, { parameters:
+ * others, spec: adamw() }])` is both at once.
+ */
+export class Muon extends Optimizer {
+  constructor(parameters: ParametersOrGroups<MuonOptions>, options: MuonOptions = {}) {
+    super(grouped(parameters, options, muon));
   }
 }

@@ -1,12 +1,15 @@
 import { expect, test } from "vitest";
 import { FlatParameters, mul, sum, type Tensor, tensor } from "../tensor/index";
 import {
+  Adam,
   clipGradNorm_,
   clipGradValue_,
   FlatOptimizer,
   GradScaler,
   MovingAverage,
+  NAdam,
   OffloadedOptimizer,
+  OneCycleLR,
   optimizerNames,
   parseOptimizerSpec,
   SGD,
@@ -39,6 +42,25 @@ test.each(optimizerNames)("%s takes the same steps on the GPU and offloaded", as
   expect(await Promise.all((await onGpu.readState()).map(({ length }) => length))).toEqual(
     onCpu.state().map(({ length }) => length),
   );
+});
+
+/** Weights after 12 steps of OneCycleLR, which cycles the momentum too, as PyTorch 1.13 computes them in float64. */
+test.each([
+  ["SGD", (of: Tensor) => new SGD([of], { momentum: 0.9 }), [0.68172859, -1.04405209, -0.19200559, 2.32273642]],
+  ["Adam", (of: Tensor) => new Adam([of]), [0.70925706, -1.19585276, -0.01236184, 2.46962995]],
+  ["NAdam", (of: Tensor) => new NAdam([of]), [0.66799627, -1.22816143, -0.03028558, 2.49112849]],
+] as const)("%s takes PyTorch's steps with a momentum that a schedule cycles", async (_, make, expected) => {
+  const parameter = leaf(0.7, -1.2, 0.05, 2.5);
+  const optimizer = make(parameter);
+  const scheduler = new OneCycleLR(optimizer, { maxLearningRate: 0.1, totalSteps: 12 });
+  for (let step = 1; step <= 12; step++) {
+    if (step > 1) scheduler.step();
+    optimizer.zeroGrad();
+    backward(parameter, ...[0, 1, 2, 3].map((i) => ((((step * 7 + i * 13) % 19) - 9) / 10) * ((i + 1) / 2)));
+    optimizer.step();
+  }
+  const got = await parameter.data();
+  for (const [i, want] of expected.entries()) expect(Math.abs(got[i]! - want), `weight ${i}`).toBeLessThan(5e-6);
 });
 
 test("a closed gate leaves weights and state as they are, to the bit, and an open one changes nothing about a step", async () => {

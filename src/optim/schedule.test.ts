@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { OptimizerGroup } from "./optimizer";
 import {
   ConstantLR,
   CosineAnnealingLR,
@@ -88,7 +89,7 @@ const pytorch: readonly [name: string, make: (of: Of) => LRScheduler, expected: 
   ],
   [
     "OneCycleLR",
-    (of) => new OneCycleLR(of, { maxLearningRate: 0.5, totalSteps: 14 }),
+    (of) => new OneCycleLR(of, { maxLearningRate: 0.5, totalSteps: 14, cycleMomentum: false }),
     [
       0.02, 0.1266631441, 0.3518440238, 0.4953884673, 0.4918237485, 0.4595221881, 0.405872827, 0.3363419182,
       0.2580138623, 0.1788693879, 0.1069724071, 0.0496483959, 0.0127380123, 2e-6,
@@ -103,6 +104,7 @@ const pytorch: readonly [name: string, make: (of: Of) => LRScheduler, expected: 
         threePhase: true,
         annealStrategy: "linear",
         pctStart: 0.4,
+        cycleMomentum: false,
       }),
     [
       0.02, 0.1243478261, 0.2286956522, 0.3330434783, 0.4373913043, 0.4582608696, 0.3539130435, 0.2495652174,
@@ -135,6 +137,32 @@ test.each(pytorch)("%s gives PyTorch's learning rates", (_, make, expected) => {
     expect(Math.abs(got[step]! - rate), `step ${step}`).toBeLessThan(1e-10);
 });
 
+test.each([
+  [
+    "two phases",
+    {},
+    [
+      0.95, 0.9277785117, 0.8808658284, 0.850960736, 0.8516352568, 0.8580955948, 0.8688255099, 0.8827317473,
+      0.8983974211, 0.9142263793, 0.928605833, 0.9400706811, 0.9474527874, 0.95,
+    ],
+  ],
+  [
+    "three linear phases",
+    { threePhase: true, annealStrategy: "linear", pctStart: 0.4, baseMomentum: 0.8, maxMomentum: 0.9 },
+    [
+      0.9, 0.8782608696, 0.8565217391, 0.8347826087, 0.8130434783, 0.8086956522, 0.8304347826, 0.852173913,
+      0.8739130435, 0.8956521739, 0.9, 0.9, 0.9, 0.9,
+    ],
+  ],
+] as const)("OneCycleLR cycles the momentum as PyTorch's in %s", (_, options, expected) => {
+  const group: OptimizerGroup = { parameters: [], spec: sgd({ momentum: 0.9 }), learningRate: 0.5 };
+  const scheduler = new OneCycleLR({ groups: [group] }, { maxLearningRate: 0.5, totalSteps: 14, ...options });
+  for (const [step, momentum] of expected.entries()) {
+    if (step > 0) scheduler.step();
+    expect(Math.abs(group.momentum! - momentum), `step ${step}`).toBeLessThan(1e-10);
+  }
+});
+
 test("ReduceLROnPlateau gives PyTorch's learning rates", () => {
   const of = optimizer();
   const scheduler = new ReduceLROnPlateau(of, { factor: 0.5, patience: 1, cooldown: 1, threshold: 0.1 });
@@ -164,6 +192,9 @@ test("impossible schedules are refused", () => {
   expect(() => new SequentialLR(of, [new ExponentialLR(of, 0.9)], [1, 2])).toThrow(
     "The sequence has 1 schedules and 2 milestones; expected one milestone between each two.",
   );
-  const cycle = new OneCycleLR(of, { maxLearningRate: 1, totalSteps: 1 });
+  expect(() => new OneCycleLR(of, { maxLearningRate: 1, totalSteps: 1 })).toThrow(
+    "OneCycleLR cycles the momentum, and the optimizer sgd has none here: give it one, or OneCycleLR cycleMomentum: false.",
+  );
+  const cycle = new OneCycleLR(of, { maxLearningRate: 1, totalSteps: 1, cycleMomentum: false });
   expect(() => cycle.step()).toThrow("The one-cycle schedule has 1 steps; step 1 is behind its end.");
 });

@@ -131,43 +131,57 @@ export interface OneCycleOptions {
   readonly finalDivFactor?: number;
   /** Whether it falls to the first as it rose, and then to the last. Default: false. */
   readonly threePhase?: boolean;
+  /** The momentum where the learning rate is highest. Default: 0.85. */
+  readonly baseMomentum?: number;
+  /** The momentum at the beginning and the end. Default: 0.95. */
+  readonly maxMomentum?: number;
 }
 
-/** Up and down once (Smith and Topin 2019). The momentum stays as it is. */
-export function oneCycleSchedule({
-  maxLearningRate: highest,
-  totalSteps,
-  pctStart = 0.3,
-  annealStrategy = "cos",
-  divFactor = 25,
-  finalDivFactor = 1e4,
-  threePhase = false,
-}: OneCycleOptions): Schedule {
-  const first = highest / divFactor;
-  const last = first / finalDivFactor;
-  const rise = pctStart * totalSteps - 1;
-  const phases = threePhase
+/** From one of three levels to another until a step. */
+interface CyclePhase {
+  readonly end: number;
+  readonly from: CycleLevel;
+  readonly to: CycleLevel;
+}
+type CycleLevel = "first" | "highest" | "last";
+
+/** The value at each step of a cycle through its levels. */
+function cycle(options: OneCycleOptions, levels: Readonly<Record<CycleLevel, number>>): (step: number) => number {
+  const { totalSteps, pctStart = 0.3, annealStrategy = "cos", threePhase = false } = options;
+  const rise: CyclePhase = { end: pctStart * totalSteps - 1, from: "first", to: "highest" };
+  const phases: readonly CyclePhase[] = threePhase
     ? [
-        { end: rise, from: first, to: highest },
-        { end: 2 * pctStart * totalSteps - 2, from: highest, to: first },
-        { end: totalSteps - 1, from: first, to: last },
+        rise,
+        { end: 2 * pctStart * totalSteps - 2, from: "highest", to: "first" },
+        { end: totalSteps - 1, from: "first", to: "last" },
       ]
-    : [
-        { end: rise, from: first, to: highest },
-        { end: totalSteps - 1, from: highest, to: last },
-      ];
+    : [rise, { end: totalSteps - 1, from: "highest", to: "last" }];
   const between = (from: number, to: number, part: number) =>
     annealStrategy === "cos" ? annealed(from, to, part) : from + (to - from) * part;
-  return (_, step) => {
+  return (step) => {
     if (step >= totalSteps)
       throw new Error(`The one-cycle schedule has ${totalSteps} steps; step ${step} is behind its end.`);
     let start = 0;
     for (const { end, from, to } of phases) {
-      if (step <= end) return between(from, to, (step - start) / (end - start));
+      if (step <= end) return between(levels[from], levels[to], (step - start) / (end - start));
       start = end;
     }
-    return last;
+    return levels.last;
   };
+}
+
+/** Up and down once (Smith and Topin 2019). */
+export function oneCycleSchedule(options: OneCycleOptions): Schedule {
+  const { maxLearningRate: highest, divFactor = 25, finalDivFactor = 1e4 } = options;
+  const first = highest / divFactor;
+  const learningRate = cycle(options, { first, highest, last: first / finalDivFactor });
+  return (_, step) => learningRate(step);
+}
+
+/** The momentum of a one-cycle schedule: low while the learning rate is high. */
+export function oneCycleMomentum(options: OneCycleOptions): (step: number) => number {
+  const { baseMomentum = 0.85, maxMomentum = 0.95 } = options;
+  return cycle(options, { first: maxMomentum, highest: baseMomentum, last: maxMomentum });
 }
 
 /** One schedule after the other, each starting at its milestone with step 0. */

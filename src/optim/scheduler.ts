@@ -11,6 +11,7 @@ import {
   type MultiStepOptions,
   multiStepSchedule,
   type OneCycleOptions,
+  oneCycleMomentum,
   oneCycleSchedule,
   type PolynomialOptions,
   polynomialSchedule,
@@ -21,8 +22,9 @@ import {
   type WarmRestartsOptions,
   warmRestartsSchedule,
 } from "./schedule";
+import { momentumOf } from "./spec";
 
-/** What learning rates a schedule sets: those of an optimizer's groups. */
+/** What a schedule sets: learning rates, and some the momentum, of an optimizer's groups. */
 type Scheduled = Pick<Optimizer, "groups">;
 
 /** Sets an optimizer's learning rates by a schedule: those of step 0 at once, and the next at each `step()`. */
@@ -33,6 +35,8 @@ export class LRScheduler {
   constructor(
     readonly optimizer: Scheduled,
     readonly schedule: Schedule,
+    /** The momentum, or Adam's beta1, at each step; null where it stays. */
+    readonly momentum: ((step: number) => number) | null = null,
   ) {
     this.#base = optimizer.groups.map(({ spec }) => spec.learningRate);
     this.#set();
@@ -59,8 +63,10 @@ export class LRScheduler {
   }
 
   #set(): void {
-    for (const [index, group] of this.optimizer.groups.entries())
+    for (const [index, group] of this.optimizer.groups.entries()) {
       group.learningRate = this.schedule(this.#base[index] ?? 0, this.#step);
+      if (this.momentum) group.momentum = this.momentum(this.#step);
+    }
   }
 }
 
@@ -118,9 +124,20 @@ export class CosineAnnealingWarmRestarts extends LRScheduler {
   }
 }
 
+/** Up and down once, and the momentum (Adam's beta1) down and up, unless `cycleMomentum` is false. */
 export class OneCycleLR extends LRScheduler {
-  constructor(optimizer: Scheduled, options: OneCycleOptions) {
-    super(optimizer, oneCycleSchedule(options));
+  /** @throws Error where the momentum is to be cycled and an optimizer has none. */
+  constructor(
+    optimizer: Scheduled,
+    { cycleMomentum = true, ...options }: OneCycleOptions & { readonly cycleMomentum?: boolean },
+  ) {
+    const without = cycleMomentum ? optimizer.groups.find(({ spec }) => momentumOf(spec) === null) : undefined;
+    if (without)
+      throw new Error(
+        `OneCycleLR cycles the momentum, and the optimizer ${without.spec.name} has none here: give it one, or OneCycleLR ` +
+          "cycleMomentum: false.",
+      );
+    super(optimizer, oneCycleSchedule(options), cycleMomentum ? oneCycleMomentum(options) : null);
   }
 }
 

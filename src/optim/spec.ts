@@ -75,6 +75,26 @@ export type OptimizerSpec =
   | LionSpec;
 export type OptimizerName = OptimizerSpec["name"];
 
+/**
+ * Muon (Jordan et al. 2024), as torch.optim.Muon. It takes matrices as they are, so it isn't one of those that update
+ * flat weights place by place.
+ */
+export interface MuonSpec extends Common<"muon">, Epsilon {
+  readonly momentum: number;
+  readonly nesterov: boolean;
+  /** The quintic polynomial's a, b and c. */
+  readonly nsCoefficients: readonly [a: number, b: number, c: number];
+  readonly nsSteps: number;
+  /** How the learning rate depends on a matrix's shape. */
+  readonly adjustLr: "original" | "matchRmsAdamw";
+}
+
+/** What a schedule of the momentum sets: the momentum, or Adam's beta1; null where the optimizer has none. */
+export function momentumOf(spec: OptimizerSpec | MuonSpec): number | null {
+  if ("beta1" in spec) return spec.beta1;
+  return "momentum" in spec && spec.momentum > 0 ? spec.momentum : null;
+}
+
 type Options<Spec> = Partial<Omit<Spec, "name">>;
 export type SgdOptions = Options<SgdSpec>;
 export type AdamOptions = Options<AdamSpec>;
@@ -85,6 +105,7 @@ export type AdagradOptions = Options<AdagradSpec>;
 export type AdadeltaOptions = Options<AdadeltaSpec>;
 export type RmspropOptions = Options<RmspropSpec>;
 export type LionOptions = Options<LionSpec>;
+export type MuonOptions = Options<MuonSpec>;
 
 const common = { learningRate: 1e-3, weightDecay: 0, maximize: false } as const;
 const moments = { ...common, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 } as const;
@@ -118,6 +139,18 @@ const defaults = {
   lion: { ...common, name: "lion", learningRate: 1e-4, beta1: 0.9, beta2: 0.99 },
 } as const satisfies Record<OptimizerName, OptimizerSpec>;
 
+const muonDefaults: MuonSpec = {
+  ...common,
+  name: "muon",
+  weightDecay: 0.1,
+  momentum: 0.95,
+  nesterov: true,
+  nsCoefficients: [3.4445, -4.775, 2.0315],
+  epsilon: 1e-7,
+  nsSteps: 5,
+  adjustLr: "original",
+};
+
 export const optimizerNames = Object.keys(defaults) as readonly OptimizerName[];
 
 export const sgd = (options: SgdOptions = {}): SgdSpec => check({ ...defaults.sgd, ...options });
@@ -130,6 +163,7 @@ export const adagrad = (options: AdagradOptions = {}): AdagradSpec => check({ ..
 export const adadelta = (options: AdadeltaOptions = {}): AdadeltaSpec => check({ ...defaults.adadelta, ...options });
 export const rmsprop = (options: RmspropOptions = {}): RmspropSpec => check({ ...defaults.rmsprop, ...options });
 export const lion = (options: LionOptions = {}): LionSpec => check({ ...defaults.lion, ...options });
+export const muon = (options: MuonOptions = {}): MuonSpec => check({ ...muonDefaults, ...options });
 
 /**
  * Reads an optimizer from JSON that came from outside, options left out taking PyTorch's defaults.
@@ -178,12 +212,13 @@ const ranges: Readonly<Record<string, Range>> = {
   epsilon: [(value) => value < Infinity && value >= 1.2e-38, "at least 1.2e-38"],
   momentumDecay: atLeastZero,
   learningRateDecay: atLeastZero,
+  nsSteps: [(value) => Number.isInteger(value) && value > 0 && value < 100, "a count below 100"],
   initialAccumulatorValue: atLeastZero,
   rho: [(value) => value >= 0 && value <= 1, "from 0 to 1"],
   alpha: [(value) => value >= 0 && value <= 1, "from 0 to 1"],
 };
 
-function check<Spec extends OptimizerSpec>(spec: Spec): Spec {
+function check<Spec extends OptimizerSpec | MuonSpec>(spec: Spec): Spec {
   for (const [key, value] of Object.entries(spec)) {
     const range = ranges[key];
     if (range && !range[0](value))

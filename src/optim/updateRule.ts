@@ -41,16 +41,20 @@ export function stateLayout(spec: OptimizerSpec, length: number): StateArray[] {
 }
 
 /** @throws Error naming the arrays that the optimizer has if these are others, or the steps if they are no count. */
-export function checkState(spec: OptimizerSpec, length: number, state: readonly Float32Array[], steps: number): void {
-  const layout = stateLayout(spec, length);
+export function checkState(
+  name: string,
+  layout: readonly StateArray[],
+  state: readonly Float32Array[],
+  steps: number,
+): void {
   const fits = layout.every((array, index) => state[index]?.length === array.length) && state.length === layout.length;
   if (!fits) {
     const expected = layout.map(({ name, length }) => `${name} [${length}]`).join(", ");
     const got = state.map((array) => `[${array.length}]`).join(", ");
     throw new Error(
-      `The state of ${spec.name} is ${expected || "empty"}; the given arrays have the lengths ${got || "of none"}.`,
+      `The state of ${name} is ${expected || "empty"}; the given arrays have the lengths ${got || "of none"}.`,
     );
   }
   if (!Number.isSafeInteger(steps) || steps < 0)
-    throw new Error(`The steps that ${spec.name} has taken must be a count; they are ${steps}.`);
+    throw new Error(`The steps that ${name} has taken must be a count; they are ${steps}.`);
 }

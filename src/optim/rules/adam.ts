@@ -2,9 +2,10 @@ import { integerPower, power } from "../elementary";
 import type { AdamaxSpec, AdamSpec, NadamSpec, RadamSpec } from "../spec";
 import { descentDirection, movingAverage, movingSquare, type RuleScalars, type UpdateRule } from "./rule";
 
-const momentScalars = ({ beta1, beta2, epsilon, weightDecay }: Omit<AdamSpec, "name">): RuleScalars => ({
-  beta1: () => beta1,
-  beta1Complement: () => 1 - beta1,
+/** beta1 is the momentum. */
+const momentScalars = ({ beta2, epsilon, weightDecay }: Omit<AdamSpec, "name">): RuleScalars => ({
+  beta1: (_, __, beta1) => beta1,
+  beta1Complement: (_, __, beta1) => 1 - beta1,
   beta2: () => beta2,
   beta2Complement: () => 1 - beta2,
   epsilon: () => epsilon,
@@ -16,12 +17,12 @@ const momentScalars = ({ beta1, beta2, epsilon, weightDecay }: Omit<AdamSpec, "n
  * m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g²; w = w - lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + epsilon).
  */
 export function adamRule(spec: AdamSpec): UpdateRule {
-  const { name, beta1, beta2, weightDecay, amsgrad, maximize } = spec;
+  const { name, beta2, weightDecay, amsgrad, maximize } = spec;
   const decoupled = name === "adamw";
   return {
     state: amsgrad ? ["firstMoment", "secondMoment", "largestSecondMoment"] : ["firstMoment", "secondMoment"],
     scalars: {
-      stepSize: (step, learningRate) => learningRate / (1 - integerPower(beta1, step)),
+      stepSize: (step, learningRate, beta1) => learningRate / (1 - integerPower(beta1, step)),
       secondMomentCorrection: (step) => Math.sqrt(1 - integerPower(beta2, step)),
       ...momentScalars(spec),
       kept: (_, learningRate) => 1 - learningRate * weightDecay,
@@ -52,23 +53,24 @@ export function adamRule(spec: AdamSpec): UpdateRule {
  * towards b1; psi is `momentumDecay`.
  */
 export function nadamRule(spec: NadamSpec): UpdateRule {
-  const { beta1, beta2, momentumDecay } = spec;
-  const coefficient = (step: number) => beta1 * (1 - 0.5 * power(0.96, step * momentumDecay));
+  const { beta2, momentumDecay } = spec;
+  const coefficient = (step: number, beta1: number) => beta1 * (1 - 0.5 * power(0.96, step * momentumDecay));
   const products = { step: 0, product: 1 };
   /** mu_1 ... mu_t, of which the last is remembered. */
-  const product = (step: number) => {
+  const product = (step: number, beta1: number) => {
     if (step < products.step) Object.assign(products, { step: 0, product: 1 });
-    for (; products.step < step; products.step++) products.product *= coefficient(products.step + 1);
+    for (; products.step < step; products.step++) products.product *= coefficient(products.step + 1, beta1);
     return products.product;
   };
   return {
     state: ["firstMoment", "secondMoment"],
     scalars: {
-      gradientStep: (step, learningRate) => (learningRate * (1 - coefficient(step))) / (1 - product(step)),
+      gradientStep: (step, learningRate, beta1) =>
+        (learningRate * (1 - coefficient(step, beta1))) / (1 - product(step, beta1)),
       // As PyTorch 1.13, the reference, has it: its product for the next step holds mu_t twice.
-      momentStep: (step, learningRate) => {
-        const next = coefficient(step + 1);
-        return (learningRate * next) / (1 - product(step) * coefficient(step) * next);
+      momentStep: (step, learningRate, beta1) => {
+        const next = coefficient(step + 1, beta1);
+        return (learningRate * next) / (1 - product(step, beta1) * coefficient(step, beta1) * next);
       },
       secondMomentCorrection: (step) => 1 - integerPower(beta2, step),
       ...momentScalars({ ...spec, amsgrad: false }),
@@ -95,7 +97,7 @@ export function nadamRule(spec: NadamSpec): UpdateRule {
  * of momentum alone while that is too large.
  */
 export function radamRule(spec: RadamSpec): UpdateRule {
-  const { beta1, beta2 } = spec;
+  const { beta2 } = spec;
   const longest = 2 / (1 - beta2) - 1;
   /** The factor of m / (sqrt(v) + epsilon), or null while the variance isn't tractable. */
   const rectification = (step: number): number | null => {
@@ -108,7 +110,7 @@ export function radamRule(spec: RadamSpec): UpdateRule {
   return {
     state: ["firstMoment", "secondMoment"],
     scalars: {
-      stepSize: (step, learningRate) => learningRate / (1 - integerPower(beta1, step)),
+      stepSize: (step, learningRate, beta1) => learningRate / (1 - integerPower(beta1, step)),
       adaptive: (step) => rectification(step) ?? 0,
       plain: (step) => (rectification(step) === null ? 1 : 0),
       ...momentScalars({ ...spec, amsgrad: false }),
@@ -135,11 +137,10 @@ export function radamRule(spec: RadamSpec): UpdateRule {
  * w = w - lr / (1 - b1^t) m / u.
  */
 export function adamaxRule(spec: AdamaxSpec): UpdateRule {
-  const { beta1 } = spec;
   return {
     state: ["firstMoment", "largestGradient"],
     scalars: {
-      stepSize: (step, learningRate) => learningRate / (1 - integerPower(beta1, step)),
+      stepSize: (step, learningRate, beta1) => learningRate / (1 - integerPower(beta1, step)),
       ...momentScalars({ ...spec, amsgrad: false }),
     },
     update(arithmetic, inputs) {

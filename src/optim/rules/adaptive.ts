@@ -74,7 +74,7 @@ export function rmspropRule(spec: RmspropSpec): UpdateRule {
       alphaComplement: () => 1 - alpha,
       epsilon: () => epsilon,
       weightDecay: () => weightDecay,
-      momentum: () => momentum,
+      momentum: (_, __, value) => value,
       zero: () => 0,
     },
     update(arithmetic, inputs) {

@@ -4,13 +4,13 @@ import { movingAverage, type UpdateRule } from "./rule";
 /**
  * Lion (Chen et al. 2023): w = w (1 - lr decay) - lr sign(b1 m + (1 - b1) g); m = b2 m + (1 - b2) g.
  */
-export function lionRule({ beta1, beta2, weightDecay, maximize }: LionSpec): UpdateRule {
+export function lionRule({ beta2, weightDecay, maximize }: LionSpec): UpdateRule {
   return {
     state: ["moment"],
     scalars: {
       learningRate: (_, learningRate) => learningRate,
-      beta1: () => beta1,
-      beta1Complement: () => 1 - beta1,
+      beta1: (_, __, beta1) => beta1,
+      beta1Complement: (_, __, beta1) => 1 - beta1,
       beta2: () => beta2,
       beta2Complement: () => 1 - beta2,
       kept: (_, learningRate) => 1 - learningRate * weightDecay,

@@ -32,8 +32,12 @@ export interface UpdateOutputs<Value> {
   readonly state: readonly Value[];
 }
 
-/** Numbers that are the same for all weights, from the step (the first is 1) and its learning rate, in float64. */
-export type RuleScalars = Readonly<Record<string, (step: number, learningRate: number) => number>>;
+/**
+ * A number that is the same for all weights, from the step (the first is 1), its learning rate, and its momentum, which
+ * a schedule may change as it does the learning rate (`momentumOf`), in float64.
+ */
+export type RuleScalar = (step: number, learningRate: number, momentum: number) => number;
+export type RuleScalars = Readonly<Record<string, RuleScalar>>;
 
 /** One optimizer's formula: the only place where it is written down. */
 export interface UpdateRule {

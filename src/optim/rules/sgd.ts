@@ -9,7 +9,7 @@ export function sgdRule(spec: SgdSpec): UpdateRule {
     scalars: {
       learningRate: (_, learningRate) => learningRate,
       weightDecay: () => weightDecay,
-      momentum: () => momentum,
+      momentum: (_, __, value) => value,
       undamped: (step) => (step === 1 ? 1 : 1 - dampening),
     },
     update(arithmetic, inputs) {
