@@ -79,10 +79,10 @@ const stringCodes = new Map<string, number>();
 /** A list of nodes in the order they were recorded, which is also an order in which they can run. */
 export class Graph {
   readonly nodes: Node[] = [];
-  private readonly hash = new StructureHash();
+  private readonly running = new StructureHash();
 
   add(node: Node): number {
-    const { hash } = this;
+    const hash = this.running;
     hash.string(node.op);
     hash.list(node.inputs);
     for (const name in node.attributes) {
@@ -94,7 +94,8 @@ export class Graph {
     return this.nodes.push(node) - 1;
   }
 
-  get structure(): number {
-    return this.hash.value;
+  /** Of its structure. */
+  get hash(): number {
+    return this.running.value;
   }
 }

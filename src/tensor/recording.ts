@@ -3,6 +3,7 @@ import { bytesPerElement, type DType } from "./dtype";
 import { Graph, StructureHash } from "./graph";
 import type { Shape } from "./shape";
 import type { Memory, Storage } from "./storage";
+import { Structure } from "./structure";
 
 /** What is done as soon as all steps that write a part of a memory are recorded. */
 export interface Milestone {
@@ -47,7 +48,7 @@ export class Recording {
   private readonly scalarLeafOf = new Map<number, number>();
   private readonly leafOf = new Map<Storage, number>();
   private readonly memories = new Map<Memory, number>();
-  private knownStructure: number | null = null;
+  private knownStructure: Structure | null = null;
 
   /** @param model a closed recording whose steps this one takes again. */
   constructor(private readonly model: Recording | null = null) {
@@ -141,15 +142,17 @@ export class Recording {
   }
 
   /** Identifies the plan: recordings with equal structure have equal ones. */
-  get structure(): number {
+  get structure(): Structure {
     if (this.model) return this.model.structure;
-    if (this.knownStructure !== null) return this.knownStructure;
+    if (this.knownStructure) return this.knownStructure;
+    const outputs = [...this.outputs.keys()];
     const hash = new StructureHash();
-    hash.number(this.graph.structure);
-    for (const index of this.outputs.keys()) hash.number(index);
+    hash.number(this.graph.hash);
+    hash.list(outputs);
     hash.list(this.scalars);
-    if (this.flushed) this.knownStructure = hash.value;
-    return hash.value;
+    const structure = new Structure(hash.value, this.graph.nodes, outputs, this.scalars);
+    if (this.flushed) this.knownStructure = structure;
+    return structure;
   }
 
   /** Lets whoever uses what the recording would have computed or changed see why it did not. */

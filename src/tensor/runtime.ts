@@ -5,6 +5,7 @@ import { bytesOf, bytesPerElement, decode, encode, type TypedArray, type Words }
 import { explainPlan, explainTimes } from "./explain";
 import { forgetTables } from "./operators/sparseMap";
 import type { Plan, Step } from "./plan";
+import { PlanCache } from "./planCache";
 import { planRecording } from "./planner";
 import { arrivalsOf, type Milestone, type Recording, type ScalarResult, scalarOffset, scalarSlots } from "./recording";
 import { describeShape, OperatorError } from "./shape";
@@ -23,8 +24,7 @@ const hostElements = 16_384;
 /** Runs recordings on a device, in order. */
 class Runtime {
   private readonly workspace: Workspace;
-  /** By structure, least recently used first. */
-  private readonly plans = new Map<number, Plan>();
+  private readonly plans = new PlanCache<Plan>(plansKept, (plan) => plan.release());
   /** The plan that ran last, unless it was empty. */
   private last: Plan | null = null;
   private ring: PooledBuffer | null = null;
@@ -75,17 +75,7 @@ class Runtime {
   }
 
   private planOf(recording: Recording): Plan {
-    const key = recording.structure;
-    let plan = this.plans.get(key);
-    if (plan) this.plans.delete(key);
-    else plan = planRecording(recording, this.device, this.workspace);
-    this.plans.set(key, plan);
-    if (this.plans.size > plansKept) {
-      const [oldest, evicted] = this.plans.entries().next().value!;
-      this.plans.delete(oldest);
-      evicted.release();
-    }
-    return plan;
+    return this.plans.get(recording.structure, () => planRecording(recording, this.device, this.workspace));
   }
 }
 
