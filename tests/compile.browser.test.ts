@@ -4,6 +4,7 @@ import { BatchNorm1d, Dropout, Linear, ReLU, Sequential, withDraws } from "../sr
 import { Adam } from "../src/optim";
 import {
   accumulate_,
+  autocast,
   compile,
   copy_,
   crossEntropy,
@@ -115,7 +116,7 @@ test("after warm-up a call creates nothing on the GPU", async () => {
   expect(losses.at(-1)!).toBeLessThan(losses[0]!);
 });
 
-test("shapes, other arguments, modes of modules and gradient mode have recordings of their own", async () => {
+test("shapes, other arguments, modes of modules, gradient mode and autocast have recordings of their own", async () => {
   const layer = new BatchNorm1d(9);
   let runs = 0;
   const step = compile((x: Tensor, factor: number) => {
@@ -140,6 +141,8 @@ test("shapes, other arguments, modes of modules and gradient mode have recording
   expect(await runsOf(5, 3)).toEqual([0, 45]);
   noGrad(() => step(batch(1, 5).x, 3));
   expect(runs).toBe(5);
+  autocast({ dtype: "bfloat16" }, () => step(batch(1, 5).x, 3));
+  expect(runs).toBe(6);
 });
 
 test("arguments that lie in one memory, or in a parameter's, are not taken for others", async () => {

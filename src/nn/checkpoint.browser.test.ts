@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from "vitest";
 import { requestDevice } from "../gpu";
 import {
+  autocast,
   checkpoint,
   exp,
   flush,
@@ -76,6 +77,14 @@ test("dropout draws the same numbers when it runs again, also in nested checkpoi
           return run((weight) => another!.forward(sin(b!.forward(mul(dropped, weight)))), drop!.forward(dropped));
         }, x),
       ),
+  );
+});
+
+test("what autocast casts is cast again in the replay, wherever backward() is called", async () => {
+  await expectSameBits(
+    () => [new Linear(10, 10), new Linear(10, 10)],
+    (x, [a, b], run) =>
+      autocast({ dtype: "bfloat16" }, () => run((h) => b!.forward(gelu(a!.forward(gelu(a!.forward(h))))), x)),
   );
 });
 

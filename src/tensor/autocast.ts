@@ -32,6 +32,9 @@ let region: Region = null;
 
 export const currentRegion = (): Region => region;
 
+/** The same region before anything was cast in it. */
+export const emptied = (of: Region): Region => of && { dtype: of.dtype, casts: of.casts && new Map() };
+
 /** Runs `body` in a region, or outside of any. */
 export function withRegion<T>(other: Region, body: () => T): T {
   const before = region;

@@ -1,4 +1,5 @@
 import { areGradientsEnabled, withGradients } from "./apply";
+import { currentRegion, emptied, withRegion } from "./autocast";
 import { recomputed } from "./recomputation";
 
 /**
@@ -7,7 +8,7 @@ import { recomputed } from "./recomputation";
  *
  * Kept are `fn`'s inputs and what it uses from outside, parameters for example. Random draws, such as dropout's, repeat
  * their numbers; changes in place, such as batch norm's running moments, happen only the first time. Calls may be
- * nested. Under `noGrad`, `fn` just runs.
+ * nested. The function runs again in the autocast region that it ran in. Under `noGrad`, `fn` just runs.
  *
  *     const hidden = checkpoint((x) => block.forward(x), x);
  *
@@ -20,6 +21,8 @@ export function checkpoint<Inputs extends readonly unknown[], Result>(
   ...inputs: Inputs
 ): Result {
   if (!areGradientsEnabled()) return fn(...inputs);
-  const run = () => withGradients(true, () => fn(...inputs));
+  const region = currentRegion();
+  // Casts that were kept are calls of the function's own, in each run.
+  const run = () => withRegion(emptied(region), () => withGradients(true, () => fn(...inputs)));
   return recomputed(run, run);
 }

@@ -1,4 +1,5 @@
 import { areGradientsEnabled, currentRecording, recordApart, storageOf } from "./apply";
+import { currentRegion } from "./autocast";
 import type { DType } from "./dtype";
 import type { Recording } from "./recording";
 import { flushRecorded, runRecording } from "./runtime";
@@ -35,7 +36,7 @@ const tracesKept = 16;
  * - **Tensors from outside** (parameters, buffers, gradients, an optimizer's state) are used and changed where they are.
  *   The step is recorded again when one was moved, got or lost its `grad`, or was frozen; so the first call, which makes the
  *   gradients, is followed by one more recording.
- * - **Settings**: whether modules are in training, and what else is read through `observed`.
+ * - **Settings**: the autocast region, whether gradients are recorded, whether modules are in training, and what else is read through `observed`.
  * - **Numbers** taken through `liveScalars` are new at each call: random draws, an optimizer's learning rate and count of
  *   steps. Every other number is part of the recording, as is all that the function does beside recording: a schedule's
  *   `step()`, a counter, a log belong outside.
@@ -104,6 +105,7 @@ function bind(value: StepArgument): Binding {
 /** One recording of a step, with what it holds for. */
 class CompiledStep {
   private readonly isDifferentiating = areGradientsEnabled();
+  private readonly castsTo = currentRegion()?.dtype ?? null;
   /** The memories that it uses beside the arguments'. */
   private readonly ownMemories: ReadonlySet<Memory>;
 
@@ -148,6 +150,7 @@ class CompiledStep {
   /** What differs from when the step was recorded; null for nothing. */
   mismatch(bound: readonly Binding[]): string | null {
     if (areGradientsEnabled() !== this.isDifferentiating) return "whether gradients are recorded";
+    if ((currentRegion()?.dtype ?? null) !== this.castsTo) return "the autocast region";
     if (bound.length !== this.bound.length) return "the number of arguments";
     for (const [i, binding] of bound.entries())
       if (!this.isAlike(this.bound[i]!, binding, bound))
