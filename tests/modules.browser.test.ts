@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { readSafetensorsStream, type SafetensorsTensor, writeSafetensorsStream } from "../src/data";
 import * as nn from "../src/nn/index";
 import * as torch from "../src/tensor/index";
 import text from "./reference/modules.json?raw";
@@ -180,4 +181,30 @@ test("root mean square norm follows its formula", async () => {
   // The mean square of [1, -1, 7, 7] is 25.
   const output = await norm.forward(torch.tensor([[1, -1, 7, 7]])).data();
   for (const [i, want] of [0.2, -0.4, 1.4, 1.4].entries()) expect(output[i]).toBeCloseTo(want, 6);
+});
+
+test("a model's state goes through a stream of safetensors and comes back to the bit", async () => {
+  const make = () =>
+    new nn.Sequential(new nn.Conv2d(1, 2, 3), new nn.BatchNorm2d(2), new nn.Flatten(), new nn.Linear(8, 3));
+  const [from, to] = [make(), make()];
+  const { tensors } = await readSafetensorsStream(writeSafetensorsStream(from.stateDict(), { format: "pt" }));
+  const state = new Map<string, SafetensorsTensor>();
+  for await (const [name, tensor] of tensors) state.set(name, tensor);
+  to.loadStateDict(state);
+  const values = (model: nn.Module) => Promise.all([...model.stateDict().values()].map((tensor) => tensor.data()));
+  expect(await values(to)).toEqual(await values(from));
+});
+
+test("a state in float16 or bfloat16 is converted, not taken for its bits", async () => {
+  const layer = new nn.Linear(3, 1, { bias: false });
+  for (const [dtype, bits] of [
+    ["F16", [0x3c00, 0xc000, 0x3555]],
+    ["BF16", [0x3f80, 0xc000, 0x3eab]],
+  ] as const) {
+    layer.loadStateDict([["weight", { dtype, shape: [1, 3], data: Uint16Array.from(bits) }]]);
+    const [one, two, third] = await layer.weight.data();
+    expect([one, two]).toEqual([1, -2]);
+    // Their significands have 11 and 8 bits.
+    expect(Math.abs(third! * 3 - 1)).toBeLessThan(dtype === "F16" ? 2 ** -11 : 2 ** -8);
+  }
 });

@@ -1,3 +1,4 @@
+import { fromBrain, fromHalf } from "../base/float16";
 import { copy_, noGrad, observed, Tensor, zeroGradients } from "../tensor/index";
 
 const parameters = new WeakSet<Tensor>();
@@ -16,6 +17,8 @@ export function parameter(tensor: Tensor): Tensor {
 export interface TensorValue {
   readonly shape: readonly number[];
   readonly data: ArrayLike<number> | BigInt64Array | BigUint64Array;
+  /** Where it is F16 or BF16, as in a safetensors file, the data are the bits of such numbers. */
+  readonly dtype?: string;
 }
 
 export interface LoadOptions {
@@ -231,9 +234,11 @@ function firstNames(named: [string, Tensor][]): [string, Tensor][] {
 }
 
 function assign(target: Tensor, value: Tensor | TensorValue): void {
-  if (value instanceof Tensor) noGrad(() => copy_(target, value));
-  else if (target.dtype === "float32") target.write(Float32Array.from(value.data, Number));
-  else target.write(Int32Array.from(value.data, Number));
+  if (value instanceof Tensor) return void noGrad(() => copy_(target, value));
+  const { data, dtype } = value;
+  const fromBits = dtype === "F16" ? fromHalf : dtype === "BF16" ? fromBrain : Number;
+  const number = (item: number | bigint) => fromBits(Number(item));
+  target.write(target.dtype === "int32" ? Int32Array.from(data, number) : Float32Array.from(data, number));
 }
 
 /**
