@@ -1,15 +1,6 @@
 // A 4 x 4 register tile an invocation; operands of any strides. Accumulates over k in ascending order, as the tiled
 // kernels do. Each invocation has a tile of its own, so that many small products fill the workgroups.
 
-fn store_row(batch: u32, row: u32, column: u32, value: vec4f) {
-  if (row >= u.m) { return; }
-  let at = (batch * u.m + row) * u.n + column;
-  if (column < u.n) { store(at, value.x); }
-  if (column + 1u < u.n) { store(at + 1u, value.y); }
-  if (column + 2u < u.n) { store(at + 2u, value.z); }
-  if (column + 3u < u.n) { store(at + 3u, value.w); }
-}
-
 @compute @workgroup_size(64)
 fn main(
   @builtin(global_invocation_id) id: vec3u,

@@ -12,8 +12,18 @@ const w = tensor(new Float32Array(640).fill(0.5), { shape: [20, 32] });
 test("explains the last flush: a line a kernel, with its tensors and the bytes that it moves", async () => {
   await sum(gelu(linear(x, w))).item();
   const lines = (await explain()).split("\n");
-  expect(lines[0]).toMatch(/^\d kernels, about .* operations and .* moved; .* of scratch memory in \d+ buffers\.$/);
-  expect(lines[1]!.trim().split(/ {2,}/)).toEqual(["kernel", "results", "reads", "moves", "computes", "workgroups"]);
+  expect(lines[0]).toMatch(
+    /^\d kernels, about .* operations and .* moved; .* of scratch memory in \d+ buffers, in which results hold at most .* at once\.$/,
+  );
+  expect(lines[1]!.trim().split(/ {2,}/)).toEqual([
+    "kernel",
+    "results",
+    "reads",
+    "moves",
+    "holds",
+    "computes",
+    "workgroups",
+  ]);
   expect(lines.length).toBe(2 + Number.parseInt(lines[0]!, 10));
   expect(lines.some((line) => line.includes("float32[24, 20]"))).toBe(true);
 });

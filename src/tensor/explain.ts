@@ -2,9 +2,10 @@ import type { Plan, Step } from "./plan";
 import { describeShape } from "./shape";
 
 /** A plan as a table for a person: a line a kernel, in the order in which they run. */
-export function explainPlan({ steps, scratchBytes, scratchCount }: Plan): string {
+export function explainPlan({ steps, scratchBytes, scratchCount, peakBytes }: Plan): string {
   return [
-    `${summary(steps)}; ${size(scratchBytes)} of scratch memory in ${scratchCount} buffers.`,
+    `${summary(steps)}; ${size(scratchBytes)} of scratch memory in ${scratchCount} buffers, ` +
+      `in which results hold at most ${size(peakBytes)} at once.`,
     ...table(columns, steps),
   ].join("\n");
 }
@@ -54,6 +55,7 @@ const columns: readonly Column[] = [
   { title: "results", isNumber: false, cell: ({ writes }) => list(writes) },
   { title: "reads", isNumber: false, cell: ({ reads }) => list(reads) },
   { title: "moves", isNumber: true, cell: (step) => size(movedBytes(step)) },
+  { title: "holds", isNumber: true, cell: ({ held }) => size(held) },
   { title: "computes", isNumber: true, cell: ({ work }) => count(work) },
   {
     title: "workgroups",

@@ -122,29 +122,39 @@ export const storesSingly = (dtype: DType, hasHalves: boolean): boolean =>
   !isNarrow(dtype) || (dtype === "float16" && hasHalves);
 
 /**
- * The kernel that computes the members and stores some of them. Behind a producer, what is stored must be stored singly.
+ * The kernel that computes the members and stores some of them. Behind a producer that has no quads, what is stored
+ * must be stored singly.
+ * @param hasHalves whether the device has `shader-f16`.
  */
-export function fusedKernel<Target>({ count, members }: Group<Target>, stored: readonly Stored<Target>[]): FusedKernel {
+export function fusedKernel<Target>(
+  { count, members }: Group<Target>,
+  stored: readonly Stored<Target>[],
+  hasHalves: boolean,
+): FusedKernel {
   const writer = new Writer();
   const producer = members[0]!.compute.kind === "producer" ? members[0]!.compute.producer : null;
-  const body = writer.chain(members, producer ? "one" : "quad", "l");
+  const packs = stored.some(({ value }) => !storesSingly(value.root.dtype, hasHalves));
+  const quadCode = packs ? producer?.quadCode : null;
+  const lanes = producer && !quadCode ? "one" : "quad";
+  const body = writer.chain(members, lanes, "l");
   const stores = stored.map(({ member, value, isUpdated, keepsPadding }, i) => {
     const name = isUpdated ? "updated" : `out${i}`;
     const stored = value.root.dtype;
     const type = isNarrow(stored) ? "f16" : wgslType[stored];
     const quad = isNarrow(stored) ? "vec2u" : `vec4<${type}>`;
-    writer.bind(name, producer ? type : quad, value, "write");
-    return writer.store(member, name, stored, producer !== null, keepsPadding && count % 4 !== 0);
+    writer.bind(name, lanes === "one" ? type : quad, value, "write");
+    return writer.store(member, name, stored, lanes === "one", keepsPadding && count % 4 !== 0);
   });
   const names = members.map(({ compute }) => (compute.kind === "producer" ? compute.producer.name : compute.f.name));
   const shared = { bindings: writer.bindings.map(({ value }) => value), uniforms: writer.words };
   const work = count * (members.length + writer.bindings.length);
   if (producer) {
+    const type = wgslType[computeType(members[0]!.dtype)];
     const code = `${writer.declarations()}
-fn store(i: u32, x: ${wgslType[computeType(members[0]!.dtype)]}) {
-${[...body, ...stores].join("\n")}
+fn ${lanes === "one" ? "store" : "store_quad"}(i: u32, x: ${lanes === "one" ? type : `vec4<${type}>`}) {
+${lanes === "one" ? "" : "  let quad = i >> 2u;\n"}${[...body, ...stores].join("\n")}
 }
-${producer.code}`;
+${quadCode ?? producer.code}`;
     const shader = { name: names.join(" + "), code, bindings: writer.bindings.map(({ access }) => access) };
     return { ...shared, shader, grid: producer.grid, work: producer.work + work };
   }

@@ -142,23 +142,24 @@ export class PendingGroups {
   }
 
   /**
-   * Emits the kernel of a group that stores these members. Behind a producer, what can't be stored singly is stored as
-   * float32, and rounded by a kernel of its own.
+   * Emits the kernel of a group that stores these members. Behind a producer without quads, what can't be stored singly
+   * is stored as float32, and rounded by a kernel of its own.
    */
   emitGroup(group: PendingGroup, needed: readonly PendingMember[], further: readonly Stored<PlannedRoot>[] = []): void {
-    const isProduced = group.members[0]!.compute.kind === "producer";
+    const { compute } = group.members[0]!;
+    const storesOne = compute.kind === "producer" && !compute.producer.quadCode;
     const wide: { readonly from: BufferValue; readonly to: BufferValue }[] = [];
     for (const member of needed) this.placeMember(member);
     const stored = needed.map((member): Stored<PlannedRoot> => {
       const { target } = member;
       const to = valueIn(target, target.shape);
-      if (!isProduced || storesSingly(target.dtype, this.planner.hasHalves))
+      if (!storesOne || storesSingly(target.dtype, this.planner.hasHalves))
         return { member, value: to, isUpdated: false, keepsPadding: false };
       const from = this.planner.allocate(target.shape, "float32");
       wide.push({ from, to });
       return { member, value: from, isUpdated: false, keepsPadding: false };
     });
-    this.planner.emit(fusedKernel(group, [...stored, ...further]));
+    this.planner.emit(fusedKernel(group, [...stored, ...further], this.planner.hasHalves));
     for (const { from, to } of wide) copyInto(this.planner, from, to);
   }
 

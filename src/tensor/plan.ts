@@ -35,6 +35,8 @@ export interface Step {
   }[];
   readonly grid: Grid;
   readonly work: number;
+  /** The bytes that results hold in scratch memory while it runs: its own, and those that later steps need. */
+  readonly held: number;
   /** What it reads and writes, for whoever wants to know. */
   readonly reads: readonly Operand[];
   readonly writes: readonly Operand[];
@@ -59,6 +61,11 @@ export class Plan {
     /** The results of one element that go to the ring, in the recording's order. */
     private readonly scalarOutputs: readonly PlacedBinding[],
   ) {}
+
+  /** The most bytes that results hold in scratch memory at once: activations, for the most part, in a training step. */
+  get peakBytes(): number {
+    return this.steps.reduce((most, { held }) => Math.max(most, held), 0);
+  }
 
   get scratchCount(): number {
     return this.scratches.length;

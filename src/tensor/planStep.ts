@@ -8,11 +8,13 @@ import { byteSize } from "./plannedRoots";
  * A kernel call as a plan holds it.
  * @param kernel what reads the operands as they are stored.
  * @param placed where its bindings lie.
+ * @param held the bytes of scratch memory that hold values then.
  */
 export function planStep(
   { shader, bindings, uniforms, grid, work }: KernelCall,
   kernel: Kernel,
   placed: readonly PlacedBinding[],
+  held: number,
 ): Step {
   const block = new Uint32Array(uniformWords);
   const patches: Step["patches"][number][] = [];
@@ -32,6 +34,7 @@ export function planStep(
     patches,
     grid: checkedGrid(grid, shader.name),
     work,
+    held,
     ...operandsOf(bindings, shader.bindings),
     slices: [],
     bindGroup: null,

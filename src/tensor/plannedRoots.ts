@@ -37,6 +37,8 @@ export class PlannedRoots {
   /** By size class: how many buffers were taken, and which are free. */
   private readonly taken = new Map<number, number>();
   private readonly free = new Map<number, number[]>();
+  /** The bytes of the roots that have scratch memory. */
+  held = 0;
   /** A root that was recycled is gone. */
   private readonly roots = new Map<Root, PlannedRoot>();
 
@@ -80,6 +82,7 @@ export class PlannedRoots {
     }
     root.place = { kind: "scratch", slice: this.workspace.peek(size, ordinal).slice };
     root.scratch = { size, ordinal };
+    this.held += root.bytes;
   }
 
   /** Ends one use. */
@@ -92,6 +95,7 @@ export class PlannedRoots {
   recycle(root: PlannedRoot): void {
     if (root.uses > 0 || !root.scratch || !this.roots.delete(root)) return;
     const { size, ordinal } = root.scratch;
+    this.held -= root.bytes;
     const free = this.free.get(size);
     if (free) free.push(ordinal);
     else this.free.set(size, [ordinal]);

@@ -182,7 +182,7 @@ class Planner implements GroupPlanner {
   produceInto(producer: Producer, out: BufferValue): void {
     const member = this.groups.producerMember(producer, out.dtype, this.roots.of(out));
     const group = { count: sizeOf(out.shape), members: [member] };
-    this.emit(fusedKernel(group, [{ member, value: out, isUpdated: false, keepsPadding: false }]));
+    this.emit(fusedKernel(group, [{ member, value: out, isUpdated: false, keepsPadding: false }], this.hasHalves));
     this.groups.unclaim(group.members);
   }
 
@@ -246,7 +246,7 @@ class Planner implements GroupPlanner {
     );
     const { readable, values } = this.widened(shader, apart);
     const placed = values.map((value, i) => this.placed(value, bindingElements(apart[i]!.root)));
-    this.steps.push(planStep(call, this.device.pipelines.kernel(readable), placed));
+    this.steps.push(planStep(call, this.device.pipelines.kernel(readable), placed, this.roots.held));
   }
 
   /** A shader and what it reads, where some of that is stored as narrow floats: it converts them, or gets copies. */

@@ -26,7 +26,7 @@ class Runtime {
   private readonly workspace: Workspace;
   private readonly plans = new PlanCache<Plan>(plansKept, (plan) => plan.release());
   /** The plan that ran last, unless it was empty. */
-  private last: Plan | null = null;
+  last: Plan | null = null;
   private ring: PooledBuffer | null = null;
   /** Steps that are being timed. */
   private timed: Step[] | null = null;
@@ -138,6 +138,9 @@ export async function explain({ times = false, step }: ExplainOptions = {}): Pro
     await flush();
   });
 }
+
+/** What the last flush ran, unless nothing was computed yet. */
+export const lastPlan = async (): Promise<Plan | null> => (await getRuntime()).last;
 
 /** Runs a task after all device work before it: at once if there is none. */
 function enqueue<T>(task: (runtime: Runtime) => T | Promise<T>): T | Promise<T> {

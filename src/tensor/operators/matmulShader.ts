@@ -23,6 +23,8 @@ export interface MatmulKernel {
   readonly name: string;
   readonly fields: string;
   readonly code: string;
+  /** See `Producer`; for rows of whole vectors. */
+  readonly quadCode: string;
   /** The type of the operands' elements. */
   readonly type: string;
 }
@@ -30,11 +32,30 @@ export interface MatmulKernel {
 const commonFields = `m: u32, n: u32, k: u32, batches: u32, across: u32, down: u32,
   a_batch: u32, b_batch: u32, a_offset: u32, b_offset: u32,`;
 
+/** Stores four neighbours of a row, as far as they are inside. */
+const storeRow = /* wgsl */ `
+fn store_row(batch: u32, row: u32, column: u32, value: vec4f) {
+  if (row >= u.m) { return; }
+  let at = (batch * u.m + row) * u.n + column;
+  if (column < u.n) { store(at, value.x); }
+  if (column + 1u < u.n) { store(at + 1u, value.y); }
+  if (column + 2u < u.n) { store(at + 2u, value.z); }
+  if (column + 3u < u.n) { store(at + 3u, value.w); }
+}
+`;
+/** Where all rows are whole vectors. */
+const storeRowOfQuads = /* wgsl */ `
+fn store_row(batch: u32, row: u32, column: u32, value: vec4f) {
+  if (row < u.m && column < u.n) { store_quad((batch * u.m + row) * u.n + column, value); }
+}
+`;
+
 /** Takes operands of any strides; for small products and unaligned ones. */
 export const stridedMatmul: MatmulKernel = {
   name: "matmul by strides",
   fields: `${commonFields} a_row: u32, a_column: u32, b_row: u32, b_column: u32,`,
-  code: strided,
+  code: storeRow + strided,
+  quadCode: storeRowOfQuads + strided,
   type: "f32",
 };
 
@@ -73,7 +94,7 @@ ${components.map((component, i) => step(`k + ${i}u`, component)).join("\n")}
 }`
       : `for (var k = 0u; k < k_end; k++) ${step("k", "x")}`;
 
-  const code = /* wgsl */ `
+  const codeThat = (stores: string) => /* wgsl */ `
 @compute @workgroup_size(${width}, ${height})
 fn main(
   @builtin(workgroup_id) group: vec3u,
@@ -110,9 +131,15 @@ ${loop}
   let column_end = min(${columns}u, u.n - column);
   for (var i = 0u; i < row_end; i++) {
     let first = (batch * u.m + row + i) * u.n + column;
-    for (var j = 0u; j < column_end; j++) { store(first + j, tile_sums[i * ${quads}u + (j >> 2u)][j & 3u]); }
+    ${stores}
   }
 }`;
+  const code = codeThat(
+    `for (var j = 0u; j < column_end; j++) { store(first + j, tile_sums[i * ${quads}u + (j >> 2u)][j & 3u]); }`,
+  );
+  const quadCode = codeThat(
+    `for (var j = 0u; j < column_end; j += 4u) { store_quad(first + j, tile_sums[i * ${quads}u + (j >> 2u)]); }`,
+  );
   const fields = `${commonFields} a_pitch: u32, b_pitch: u32, depth: u32, parts: u32,`;
-  return { name: `matmul ${layout} ${rows}x${columns}`, fields, code, type: "vec4f" };
+  return { name: `matmul ${layout} ${rows}x${columns}`, fields, code, quadCode, type: "vec4f" };
 }

@@ -128,7 +128,7 @@ function emitMatmul(lowering: Lowering, left: Matrix, right: Matrix, shape: Shap
     const [across, down] = [Math.ceil(n / 4), Math.ceil(m / 4)];
     const sizes = [m, n, depth, batches, across, down, a.batch, b.batch, innerOffset(a.value), innerOffset(b.value)];
     return lowering.produce({
-      ...producerOf(stridedMatmul, a, b),
+      ...producerOf(stridedMatmul, a, b, n),
       uniforms: [...sizes, a.row, a.column, b.row, b.column],
       grid: spread(Math.ceil((across * down * batches) / 64)),
       work,
@@ -147,7 +147,7 @@ function emitMatmul(lowering: Lowering, left: Matrix, right: Matrix, shape: Shap
   const { across, down } = workgroupsOf(tile, m, n);
   const steps = parts > 1 ? [length * a.column, length * b.row] : [a.batch, b.batch];
   const producer: Producer = {
-    ...producerOf(tiledMatmul(layout, tile), a, b),
+    ...producerOf(tiledMatmul(layout, tile), a, b, n),
     uniforms: [
       ...[m, n, length, batches * parts, across, down],
       ...[...steps, innerOffset(a.value), innerOffset(b.value)],
@@ -162,8 +162,8 @@ function emitMatmul(lowering: Lowering, left: Matrix, right: Matrix, shape: Shap
   return sumParts(lowering, partial);
 }
 
-const producerOf = ({ name, fields, code, type }: MatmulKernel, a: Matrix, b: Matrix) => ({
-  ...{ name, fields, code },
+const producerOf = ({ name, fields, code, quadCode, type }: MatmulKernel, a: Matrix, b: Matrix, columns: number) => ({
+  ...{ name, fields, code, quadCode: columns % 4 === 0 ? quadCode : null },
   inputs: [
     { name: "a", type, value: a.value },
     { name: "b", type, value: b.value },

@@ -6,6 +6,7 @@ import sumPartsCode from "../../../shaders/sumParts.wgsl?raw";
 import { type Shader, spread } from "../../gpu";
 import { apply, noGrad } from "../apply";
 import { autocasting } from "../autocast";
+import { checkpoint } from "../checkpoint";
 import { isFloating } from "../dtype";
 import { describeShape, OperatorError, type Shape, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
@@ -272,8 +273,10 @@ export const layerNorm = autocasting(
     const rows = reshape(input, [sizeOf(input.shape.slice(0, lead)), sizeOf(normalizedShape)]);
     const moments = rowMoments(rows);
     const factor = rsqrt(add(select(moments, 0, 1), eps));
-    const normalized = reshape(scaleRows(rows, factor, neg(mul(select(moments, 0, 0), factor))), input.shape);
-    const scaled = weight ? mul(normalized, weight) : normalized;
+    const shift = neg(mul(select(moments, 0, 0), factor));
+    const normalized = () => reshape(scaleRows(rows, factor, shift), input.shape);
+    // The weight's gradient needs the normalized rows, which are cheaper to compute again than to keep.
+    const scaled = weight ? checkpoint(() => mul(normalized(), weight)) : normalized();
     return bias ? add(scaled, bias) : scaled;
   },
 );

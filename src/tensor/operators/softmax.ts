@@ -184,6 +184,7 @@ function emitRows(
 function forwardRow(formula: Formula, backward: Operator<DimAttributes>["backward"]): Operator<DimAttributes> {
   return {
     name: formula.name,
+    takesNarrow: true,
     infer: ([input]) => input!,
     lower(lowering, { inputs: [input], attributes: { dim }, shape }) {
       const out = lowering.result();
@@ -197,6 +198,7 @@ function forwardRow(formula: Formula, backward: Operator<DimAttributes>["backwar
 function gradientRow(formula: Formula, backward: Operator<DimAttributes>["backward"]): Operator<DimAttributes> {
   return {
     name: formula.name,
+    takesNarrow: true,
     infer: ([gradient]) => gradient!,
     lower(lowering, { inputs: [gradient, result], attributes: { dim }, shape }) {
       const out = lowering.result();

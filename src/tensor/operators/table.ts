@@ -142,6 +142,8 @@ export interface Producer {
   readonly helpers?: string;
   /** Its entry point and its functions. */
   readonly code: string;
+  /** The same with `store_quad(i, x)`, of the four elements from `i`, a multiple of 4, on. For what is stored packed. */
+  readonly quadCode?: string | null;
   readonly grid: Grid;
   readonly work: number;
 }
