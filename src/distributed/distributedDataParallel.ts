@@ -91,6 +91,7 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
   #buckets: readonly Bucket[];
   /** Trainable parameters in the layout's order, with the places of their gradients. */
   readonly #parameters: readonly { readonly name: string; readonly parameter: Tensor; readonly view: Tensor }[];
+  /** Float32 and int32; integers travel as the bits that they are. */
   readonly #buffers: readonly { readonly tensor: Tensor; readonly values: Float32Array<ArrayBuffer> }[];
   readonly #findUnusedParameters: boolean;
   /** Parameters that a backward pass has reached since gradients were last averaged. */
@@ -128,7 +129,7 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
     this.#buffers = broadcastBuffers
       ? module
           .buffers()
-          .filter(({ dtype, numel }) => dtype === "float32" && numel > 0)
+          .filter(({ dtype, numel }) => (dtype === "float32" || dtype === "int32") && numel > 0)
           .map((tensor) => ({ tensor, values: new Float32Array(tensor.numel) }))
       : [];
     this.#findUnusedParameters = findUnusedParameters;
@@ -391,7 +392,10 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
     if (group.rank === source) return;
     offset = 0;
     for (const { tensor, values } of this.#buffers) {
-      tensor.write(packed.subarray(offset, offset + values.length));
+      const received = packed.subarray(offset, offset + values.length);
+      tensor.write(
+        tensor.dtype === "int32" ? new Int32Array(received.buffer, received.byteOffset, received.length) : received,
+      );
       offset += values.length;
     }
   }
