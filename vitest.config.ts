@@ -13,7 +13,7 @@ const inFirefox =
     ? ["src/{gpu,tensor,optim}/**/*.browser.test.ts", "tests/*.browser.test.ts"]
     : [
         "src/gpu/device.browser.test.ts",
-        "src/tensor/{elementwise,numerics}.browser.test.ts",
+        "src/tensor/{elementwise,narrowFloats,numerics}.browser.test.ts",
         "src/optim/*.browser.test.ts",
         "tests/{operators,training}.browser.test.ts",
       ];

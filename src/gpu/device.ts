@@ -10,7 +10,7 @@ import { GpuStats } from "./stats";
 const idleLimit = 256 * 2 ** 20;
 
 /** What a device is asked for where the adapter has it. */
-const optionalFeatures: readonly GPUFeatureName[] = ["timestamp-query"];
+const optionalFeatures: readonly GPUFeatureName[] = ["shader-f16", "timestamp-query"];
 
 /** What is known of an adapter; a browser may leave the strings empty. */
 export interface AdapterInfo {

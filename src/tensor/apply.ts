@@ -89,10 +89,12 @@ export function apply<A extends Attributes>(
   const cast = autocastInputs(operator.name, inputs);
   if (operator.takesNarrow || !cast.some(({ dtype }) => isNarrow(dtype)))
     return record(operator, cast, attributes, scalars);
-  const floats = cast.flatMap(({ dtype }) => (isFloating(dtype) ? [dtype] : []));
-  const wide = cast.map((input) => (isNarrow(input.dtype) ? to(input, "float32") : input));
-  const result = record(operator, wide, attributes, scalars);
-  return result.dtype === "float32" ? to(result, floats.reduce(promoteTypes)) : result;
+  const wide = withoutScalars(() => cast.map((input) => (isNarrow(input.dtype) ? to(input, "float32") : input)));
+  if (operator.infer(wide, attributes).dtype !== "float32") return record(operator, wide, attributes, scalars);
+  const type = cast.flatMap(({ dtype }) => (isFloating(dtype) ? [dtype] : [])).reduce(promoteTypes);
+  const compute = () => record(operator, wide, attributes, scalars);
+  // What is rounded is seen by nobody.
+  return type === "float32" ? compute() : to(withoutScalars(compute), type);
 }
 
 function record<A extends Attributes>(

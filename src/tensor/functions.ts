@@ -32,7 +32,7 @@ export { type Index, index, type Slice, slice } from "./operators/getItem";
 export { gather, indexAdd, indexSelect, scatter, scatterAdd, takeAlongDim } from "./operators/indexing";
 export { accumulate_, copy_ } from "./operators/inPlace";
 export { addbmm, addmm, addmv, baddbmm, type Factors, inner, outer, tensordot } from "./operators/linearAlgebra";
-export { bmm, dot, linear, matmul, mm, mv } from "./operators/matrix";
+export { bmm, dot, linear, type MatmulOptions, matmul, mm, mv } from "./operators/matrix";
 export {
   type AffineOptions,
   type BatchNormOptions,

@@ -1,11 +1,11 @@
 import { spread } from "../../gpu";
 import { apply } from "../apply";
-import { autocasting } from "../autocast";
-import { isFloating } from "../dtype";
+import { autocasting, isAutocastEnabled, withRegion } from "../autocast";
+import { isFloating, isNarrow } from "../dtype";
 import { broadcastShapes, describeShape, OperatorError, type Shape, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
 import { copyInto } from "./copy";
-import { add } from "./elementwise";
+import { add, to } from "./elementwise";
 import { type Layout, type MatmulKernel, stridedMatmul, type Tile, tiledMatmul } from "./matmulShader";
 import { sumParts } from "./reduction";
 import { type BufferValue, innerOffset, type Lowering, type Operator, type Producer } from "./table";
@@ -205,17 +205,30 @@ function orderOf({ value, row, column, batch }: Matrix): "N" | "T" | null {
 
 const pitchOf = ({ row, column }: Matrix): number => (column === 1 ? row : column);
 
+export interface MatmulOptions {
+  /** The result's type, where the operands are float16 or bfloat16: theirs, or the float32 that sums are kept in. */
+  readonly outDtype?: "float32";
+}
+
 /**
  * PyTorch's matmul: vectors are rows on the left and columns on the right, and lose that dimension in the result; batch
- * dimensions broadcast.
+ * dimensions broadcast. Sums are kept in float32, and rounded once to narrower operands' type.
+ * @throws OperatorError for shapes that don't go together, and operands of different types.
  */
-export function matmul(a: Tensor, b: Tensor): Tensor {
+export function matmul(a: Tensor, b: Tensor, { outDtype }: MatmulOptions = {}): Tensor {
+  if (outDtype && isNarrow(a.dtype) && a.dtype === b.dtype)
+    return withRegion(null, () => matmul(to(a, outDtype), to(b, outDtype)));
   for (const [name, tensor] of [
     ["first", a],
     ["second", b],
   ] as const)
     if (tensor.ndim === 0 || !isFloating(tensor.dtype))
-      throw new OperatorError("matmul", `the ${name} operand is ${tensor}; expected float32 with at least 1 dimension`);
+      throw new OperatorError(
+        "matmul",
+        `the ${name} operand is ${tensor}; expected a floating-point type and at least 1 dimension`,
+      );
+  if (a.dtype !== b.dtype && !isAutocastEnabled())
+    throw new OperatorError("matmul", `the operands are ${a} and ${b}; expected one type. Use to(), or autocast`);
   if (a.ndim === 1) {
     const row = matmul(reshape(a, [1, a.numel]), b);
     return reshape(row, b.ndim === 1 ? [] : row.shape.toSpliced(-2, 1));
@@ -231,15 +244,17 @@ function tallProduct(a: Tensor, b: Tensor, transposeB: boolean): Tensor {
   return reshape(product(rows, b, transposeB), [...batch, b.shape[transposeB ? 0 : 1]!]);
 }
 
-const ofRank = (name: string, rankA: number, rankB: number) => (a: Tensor, b: Tensor) => {
-  if (a.ndim !== rankA || b.ndim !== rankB || (rankA === 3 && a.shape[0] !== b.shape[0]))
-    throw new OperatorError(
-      name,
-      `got shapes ${describeShape(a.shape)} and ${describeShape(b.shape)}; expected ${rankA} and ${rankB} dimensions` +
-        (rankA === 3 ? " and equal batches" : ""),
-    );
-  return matmul(a, b);
-};
+const ofRank =
+  (name: string, rankA: number, rankB: number) =>
+  (a: Tensor, b: Tensor, options: MatmulOptions = {}) => {
+    if (a.ndim !== rankA || b.ndim !== rankB || (rankA === 3 && a.shape[0] !== b.shape[0]))
+      throw new OperatorError(
+        name,
+        `got shapes ${describeShape(a.shape)} and ${describeShape(b.shape)}; expected ${rankA} and ${rankB} dimensions` +
+          (rankA === 3 ? " and equal batches" : ""),
+      );
+    return matmul(a, b, options);
+  };
 
 /** [M, K] @ [K, N]. */
 export const mm = ofRank("mm", 2, 2);
@@ -262,6 +277,11 @@ export const linear = autocasting("linear", (input: Tensor, weight: Tensor, bias
       "linear",
       `the input has shape ${describeShape(input.shape)} and the weight ${describeShape(weight.shape)}; ` +
         "expected [..., in] and [out, in]",
+    );
+  if (input.dtype !== weight.dtype)
+    throw new OperatorError(
+      "linear",
+      `the input is ${input} and the weight ${weight}; expected one type. Use to(), or autocast`,
     );
   const result = weight.ndim === 2 ? tallProduct(input, weight, true) : matmul(input, weight);
   return bias ? add(result, bias) : result;
