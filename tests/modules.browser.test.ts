@@ -40,12 +40,19 @@ function attention(module: nn.MultiheadAttention): Made {
   return { module, call };
 }
 
+/** A causal mask, and one of keys that the second sequence lacks. */
+function masks(): [attnMask: torch.Tensor, keyPaddingMask: torch.Tensor] {
+  const places = torch.arange(5);
+  return [
+    torch.gt(places.unsqueeze(0), places.unsqueeze(1)),
+    torch.ge(places.unsqueeze(0), torch.tensor(Int32Array.of(5, 3)).unsqueeze(1)),
+  ];
+}
+
 function masked(): Made {
   const module = new nn.MultiheadAttention(8, 2, { bias: false, batchFirst: true });
   const call: Call = ([input]) => {
-    const places = torch.arange(5);
-    const attnMask = torch.gt(places.unsqueeze(0), places.unsqueeze(1));
-    const keyPaddingMask = torch.ge(places.unsqueeze(0), torch.tensor(Int32Array.of(5, 3)).unsqueeze(1));
+    const [attnMask, keyPaddingMask] = masks();
     const { output, weights } = module.attend(input!, input!, input!, { attnMask, keyPaddingMask });
     return [output, weights];
   };
@@ -89,6 +96,25 @@ const made: Readonly<Record<string, () => Made>> = {
   Embedding: () => plain(new nn.Embedding(7, 3)),
   EmbeddingBag: () => plain(new nn.EmbeddingBag(7, 3, { mode: "mean" })),
   PReLU: () => plain(new nn.PReLU(3)),
+  "TransformerEncoderLayer with masks": () => {
+    const module = new nn.TransformerEncoderLayer(8, 2, { ...feedForward, batchFirst: true });
+    return { module, call: ([input]) => [module.forward(input!, ...masks())] };
+  },
+  "TransformerDecoderLayer with masks": () => {
+    const module = new nn.TransformerDecoderLayer(8, 2, { ...feedForward, batchFirst: true });
+    const call: Call = ([target, memory]) => {
+      const [attnMask, keyPaddingMask] = masks();
+      return [module.forward(target!, memory!, attnMask, null, keyPaddingMask, keyPaddingMask)];
+    };
+    return { module, call };
+  },
+  "MultiheadAttention without batches": () => attention(new nn.MultiheadAttention(8, 2)),
+  LPPool1d: () => plain(new nn.LPPool1d(3, 3, { stride: 2 })),
+  LPPool2d: () => plain(new nn.LPPool2d(2, [2, 3], { ceilMode: true })),
+  MaxUnpool1d: () => plain(new nn.MaxUnpool1d(2)),
+  MaxUnpool2d: () => plain(new nn.MaxUnpool2d([2, 3], { stride: [1, 2], padding: [0, 1] })),
+  CosineSimilarity: () => plain(new nn.CosineSimilarity()),
+  PairwiseDistance: () => plain(new nn.PairwiseDistance(3, 1e-6, true)),
 };
 
 test.each(cases.map((of) => [of.name, of] as const))("%s is PyTorch's", async (name, of) => {
@@ -173,6 +199,79 @@ test("hooks see and change a layer's inputs and outputs until they are taken awa
   removeAfter();
   expect(await model.forward(torch.tensor([1, 2])).array()).toEqual([1, 2]);
   expect(seen).toEqual([1]);
+});
+
+test("attention without weights is that with them, causal with padding too", async () => {
+  const module = new nn.MultiheadAttention(8, 2, { batchFirst: true });
+  const input = torch.randn([2, 5, 8], { seed: 1, stream: [0, 0] });
+  const [attnMask, keyPaddingMask] = masks();
+  const [both, ...others] = await Promise.all(
+    [
+      module.attend(input, input, input, { attnMask, keyPaddingMask }).output,
+      module.forward(input, input, input, attnMask, keyPaddingMask),
+      module.attend(input, input, input, { isCausal: true, keyPaddingMask }).output,
+    ].map((output) => output.data()),
+  );
+  for (const values of others)
+    for (const [i, value] of values.entries()) expect(Math.abs(value - both![i]!)).toBeLessThan(1e-6);
+});
+
+test("backward hooks see and change the gradients of a layer's own call until they are taken away", async () => {
+  const layer = new nn.Linear(2, 1, { bias: false });
+  layer.weight.write([3, -5]);
+  const seen: (readonly torch.Tensor[])[] = [];
+  const removeBefore = layer.registerFullBackwardPreHook((_, gradOutput) => gradOutput.mul(10));
+  const removeAfter = layer.registerFullBackwardHook((module, [gradInput], gradOutput) => {
+    expect(module).toBe(layer);
+    seen.push([gradInput!, gradOutput]);
+    return [gradInput!.add(1)];
+  });
+  const input = torch.tensor([[1, 2]], { requiresGrad: true });
+  // The input's other use isn't the layer's.
+  torch
+    .sum(layer.forward(input))
+    .add(torch.sum(input.mul(100)))
+    .backward();
+  const values = [input.grad!, layer.weight.grad!, ...seen.flat()].map((tensor) => tensor.data());
+  expect(await Promise.all(values)).toEqual([
+    Float32Array.of(131, 51),
+    Float32Array.of(10, 20),
+    Float32Array.of(30, -50),
+    Float32Array.of(10),
+  ]);
+  removeBefore();
+  removeAfter();
+  const other = torch.tensor([[1, 2]], { requiresGrad: true });
+  torch.sum(layer.forward(other)).backward();
+  expect(await other.grad!.array()).toEqual([[3, -5]]);
+  expect(seen).toHaveLength(1);
+});
+
+test("a backward hook is called where only the weights have gradients", async () => {
+  const layer = new nn.Linear(2, 1, { bias: false });
+  const seen: unknown[] = [];
+  layer.registerFullBackwardHook((_, gradInputs) => void seen.push(gradInputs));
+  torch.sum(layer.forward(torch.tensor([[1, 2]]))).backward();
+  expect(seen).toEqual([[null]]);
+});
+
+test("a module converts to halves and back in place", async () => {
+  const layer = new nn.Linear(2, 2);
+  const { weight } = layer;
+  weight.write([1, 0.1, -2, 1 + 2 ** -12]);
+  layer.bias!.write([0, 0]);
+  expect([layer.to("float16").weight, weight.dtype]).toEqual([weight, "float16"]);
+  const output = await layer.forward(torch.to(torch.tensor([[1, 0]]), "float16")).data();
+  expect([...output]).toEqual([1, -2]);
+  layer.to("float32");
+  const [one, tenth, two, near] = await weight.data();
+  expect([one, two, near]).toEqual([1, -2, 1]);
+  expect(tenth).toBe(0.0999755859375);
+  torch.sum(layer.forward(torch.tensor([[1, 0]]))).backward();
+  expect(await weight.grad!.array()).toEqual([
+    [1, 0],
+    [1, 0],
+  ]);
 });
 
 test("root mean square norm follows its formula", async () => {

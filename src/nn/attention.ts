@@ -1,11 +1,16 @@
 import {
+  type AttentionOptions,
   attentionWithWeights,
+  causalMask,
   linear,
+  logicalNot,
   mean,
   narrow,
   OperatorError,
   permute,
   reshape,
+  type Shape,
+  scaledDotProductAttention,
   type Tensor,
   transpose,
   unsqueeze,
@@ -36,6 +41,11 @@ export interface AttendOptions {
   readonly isCausal?: boolean;
   /** Whether the weights are averaged over the heads. Default: true. */
   readonly averageWeights?: boolean;
+}
+
+interface Prepared {
+  readonly heads: readonly [query: Tensor, key: Tensor, value: Tensor, options: AttentionOptions];
+  readonly outputOf: (attended: Tensor) => Tensor;
 }
 
 /** torch.nn.MultiheadAttention (Vaswani et al. 2017). */
@@ -72,50 +82,77 @@ export class MultiheadAttention extends Module {
     if (this.outProj.bias) this.outProj.bias.write(new Float32Array(embedDim));
   }
 
-  /** @returns the output alone; `attend` has the options and the weights too. */
-  forward(query: Tensor, key: Tensor, value: Tensor, attnMask: Tensor | null = null): Tensor {
-    return this.attend(query, key, value, { attnMask }).output;
+  /**
+   * @param query [L, N, E], key [S, N, kdim], value [S, N, vdim], or without N; batches first with `batchFirst`.
+   * @returns the output alone, for which the matrix of weights isn't held where it is large; `attend` has them too.
+   */
+  forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attnMask: Tensor | null = null,
+    keyPaddingMask: Tensor | null = null,
+  ): Tensor {
+    const { heads, outputOf } = this.#prepared(query, key, value, { attnMask, keyPaddingMask });
+    return outputOf(scaledDotProductAttention(...heads));
   }
 
   /**
-   * @param query [L, N, E], key [S, N, kdim], value [S, N, vdim], or without N; batches first with `batchFirst`.
+   * As `forward`, with the attention weights.
    * @returns the output in the query's layout, and the weights [N, L, S], or [N, heads, L, S] where not averaged.
    */
   attend(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    { attnMask = null, keyPaddingMask = null, isCausal = false, averageWeights = true }: AttendOptions = {},
+    { averageWeights = true, ...options }: AttendOptions = {},
   ): { readonly output: Tensor; readonly weights: Tensor } {
+    const { heads, outputOf } = this.#prepared(query, key, value, options);
+    const attended = attentionWithWeights(...heads);
+    const weights = averageWeights ? mean(attended.weights, 1) : attended.weights;
+    return {
+      output: outputOf(attended.output),
+      weights: query.ndim === 2 ? reshape(weights, weights.shape.slice(1)) : weights,
+    };
+  }
+
+  /** What attention takes, by heads, and what makes the module's output of attention's. */
+  #prepared(query: Tensor, key: Tensor, value: Tensor, options: AttendOptions): Prepared {
+    const { batchFirst = false, dropout: p = 0 } = this.options;
     if (query.ndim === 2) {
-      const first = this.options.batchFirst ? 0 : 1;
+      // A batch of one.
+      const first = batchFirst ? 0 : 1;
       const [q, k, v] = [query, key, value].map((tensor) => unsqueeze(tensor, first)) as [Tensor, Tensor, Tensor];
-      const padding = keyPaddingMask && unsqueeze(keyPaddingMask, 0);
-      const options = { attnMask, keyPaddingMask: padding, isCausal, averageWeights };
-      const { output, weights } = this.attend(q, k, v, options);
-      return { output: reshape(output, query.shape), weights: reshape(weights, weights.shape.slice(1)) };
+      const keyPaddingMask = options.keyPaddingMask ? unsqueeze(options.keyPaddingMask, 0) : null;
+      const { heads, outputOf } = this.#prepared(q, k, v, { ...options, keyPaddingMask });
+      return { heads, outputOf: (attended) => reshape(outputOf(attended), query.shape) };
     }
     if (query.ndim !== 3)
       throw new OperatorError(
         "MultiheadAttention",
         `the query has the shape [${query.shape.join(", ")}]; expected 2 or 3 dimensions`,
       );
-    const { batchFirst = false, dropout: p = 0 } = this.options;
     const [q, k, v] = this.#projected(query, key, value).map((tensor) => this.#split(tensor)) as [
       Tensor,
       Tensor,
       Tensor,
     ];
-    const [images = 0, heads = 0, queries = 0] = q.shape;
-    const keys = k.shape[2] ?? 0;
-    const attended = attentionWithWeights(q, k, v, {
-      attnMask: maskOf(attnMask, keyPaddingMask, images, heads, queries, keys),
-      isCausal: isCausal && !attnMask && !keyPaddingMask,
-      dropout: (weights) => dropout(weights, p, this.training),
-    });
-    const joined = permute(attended.output, batchFirst ? [0, 2, 1, 3] : [2, 0, 1, 3]);
-    const output = this.outProj.forward(reshape(joined, [...joined.shape.slice(0, 2), this.embedDim]));
-    return { output, weights: averageWeights ? mean(attended.weights, 1) : attended.weights };
+    const { attnMask = null, keyPaddingMask = null, isCausal = false } = options;
+    // Attention takes a mask or is causal. A mask that is given with isCausal is the causal one.
+    const [queries, keys] = [q.size(2), k.size(2)];
+    const ofScores = attnMask ?? (isCausal && keyPaddingMask ? logicalNot(causalMask(queries, keys)) : null);
+    const attention: AttentionOptions = {
+      attnMask: maskOf(ofScores, keyPaddingMask, [q.size(0), q.size(1), queries, keys]),
+      isCausal: isCausal && !ofScores,
+      dropout: p > 0 && this.training ? (weights) => dropout(weights, p) : null,
+    };
+    return {
+      heads: [q, k, v, attention],
+      outputOf: (attended) => {
+        const joined = permute(attended, batchFirst ? [0, 2, 1, 3] : [2, 0, 1, 3]);
+        return this.outProj.forward(reshape(joined, [...joined.shape.slice(0, 2), this.embedDim]));
+      },
+    };
   }
 
   /** Query, key and value after their projections. */
@@ -143,18 +180,10 @@ export class MultiheadAttention extends Module {
   }
 }
 
-/** What is added to the scores, which broadcasts to [N, heads, L, S]. */
-function maskOf(
-  attnMask: Tensor | null,
-  padding: Tensor | null,
-  images: number,
-  heads: number,
-  queries: number,
-  keys: number,
-): Tensor | null {
+/** What is added to the scores [N, heads, L, S], to which it broadcasts. */
+function maskOf(attnMask: Tensor | null, padding: Tensor | null, scores: Shape): Tensor | null {
   const additive = (mask: Tensor) => (mask.dtype === "bool" ? where(mask, Number.NEGATIVE_INFINITY, 0) : mask);
-  const ofScores =
-    attnMask && additive(attnMask.ndim === 3 ? reshape(attnMask, [images, heads, queries, keys]) : attnMask);
-  const ofKeys = padding && reshape(additive(padding), [images, 1, 1, keys]);
+  const ofScores = attnMask && additive(attnMask.ndim === 3 ? reshape(attnMask, scores) : attnMask);
+  const ofKeys = padding && reshape(additive(padding), [scores[0] ?? 0, 1, 1, scores[3] ?? 0]);
   return ofScores && ofKeys ? ofScores.add(ofKeys) : (ofScores ?? ofKeys);
 }

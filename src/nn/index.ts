@@ -13,12 +13,20 @@ export {
 export { AlphaDropout, Dropout, Dropout1d, Dropout2d, FeatureAlphaDropout } from "./dropout";
 export { Embedding, EmbeddingBag, type EmbeddingBagLayerOptions } from "./embedding";
 export * as functional from "./functional";
+export type { BackwardHook, BackwardPreHook, ForwardHook, ForwardPreHook } from "./hooks";
 export * as init from "./init";
-export { Bilinear, Flatten, Identity, Linear, type LinearOptions, Unflatten } from "./layers";
+export {
+  Bilinear,
+  CosineSimilarity,
+  Flatten,
+  Identity,
+  Linear,
+  type LinearOptions,
+  PairwiseDistance,
+  Unflatten,
+} from "./layers";
 export * from "./loss";
 export {
-  type ForwardHook,
-  type ForwardPreHook,
   type LoadOptions,
   type LoadResult,
   Module,

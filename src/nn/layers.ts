@@ -1,4 +1,13 @@
-import { bilinear, flatten, linear, reshape, type Tensor, tensor } from "../tensor/index";
+import {
+  bilinear,
+  cosineSimilarity,
+  flatten,
+  linear,
+  pairwiseDistance,
+  reshape,
+  type Tensor,
+  tensor,
+} from "../tensor/index";
 import { kaimingUniform_, uniform_ } from "./init";
 import { Module, parameter } from "./module";
 
@@ -80,5 +89,34 @@ export class Unflatten extends Module {
   forward(input: Tensor): Tensor {
     const dim = this.dim < 0 ? this.dim + input.ndim : this.dim;
     return reshape(input, input.shape.toSpliced(dim, 1, ...this.sizes));
+  }
+}
+
+/** torch.nn.CosineSimilarity: of two tensors along a dimension. */
+export class CosineSimilarity extends Module {
+  constructor(
+    readonly dim = 1,
+    readonly eps = 1e-8,
+  ) {
+    super();
+  }
+
+  forward(x1: Tensor, x2: Tensor): Tensor {
+    return cosineSimilarity(x1, x2, this.dim, this.eps);
+  }
+}
+
+/** torch.nn.PairwiseDistance: the norm of the difference of vectors, along the last dimension. */
+export class PairwiseDistance extends Module {
+  constructor(
+    readonly p = 2,
+    readonly eps = 1e-6,
+    readonly keepdim = false,
+  ) {
+    super();
+  }
+
+  forward(x1: Tensor, x2: Tensor): Tensor {
+    return pairwiseDistance(x1, x2, this.p, this.eps, this.keepdim);
   }
 }

@@ -1,5 +1,13 @@
 import { fromBrain, fromHalf } from "../base/float16";
-import { copy_, noGrad, observed, Tensor, zeroGradients } from "../tensor/index";
+import { changeDtype_, copy_, noGrad, observed, Tensor, zeroGradients } from "../tensor/index";
+import {
+  added,
+  type BackwardHook,
+  type BackwardPreHook,
+  type ForwardHook,
+  type ForwardPreHook,
+  hooksOf,
+} from "./hooks";
 
 const parameters = new WeakSet<Tensor>();
 
@@ -176,6 +184,33 @@ export abstract class Module {
     return added(hooksOf(this).after, hook);
   }
 
+  /**
+   * Calls `hook` with the gradient of the output in each backward pass; what it returns, if anything, takes its place.
+   * @returns what takes the hook away.
+   */
+  registerFullBackwardPreHook(hook: BackwardPreHook): () => void {
+    return added(hooksOf(this).beforeBackward, hook);
+  }
+
+  /**
+   * Calls `hook` when the gradients of the inputs are there, with them (null: an input without) and that of the output.
+   * What it returns, if anything, takes their place, which only a module with one such input allows.
+   * @returns what takes the hook away.
+   */
+  registerFullBackwardHook(hook: BackwardHook): () => void {
+    return added(hooksOf(this).afterBackward, hook);
+  }
+
+  /**
+   * Converts all parameters and buffers of floats to a type, in place: they stay the same tensors, without gradients.
+   * Optimizers take float32; `autocast` computes in halves and leaves parameters as they are.
+   */
+  to(dtype: "float32" | "float16" | "bfloat16"): this {
+    for (const [, tensor] of this.#namedTensors())
+      if (tensor.dtype !== "int32" && tensor.dtype !== "bool") changeDtype_(tensor, dtype);
+    return this;
+  }
+
   /** The module's own parameters and buffers by name: its properties, unless a subclass keeps them elsewhere. */
   protected ownTensors(): [name: string, tensor: Tensor][] {
     return Object.entries(this).flatMap(([property, value]): [string, Tensor][] =>
@@ -188,39 +223,6 @@ export abstract class Module {
       module.ownTensors().map(([name, value]): [string, Tensor] => [joined(prefix, name), value]),
     );
   }
-}
-
-export type ForwardPreHook = (module: Module, inputs: Tensor[]) => Tensor[] | undefined;
-export type ForwardHook = (module: Module, inputs: Tensor[], output: Tensor) => Tensor | undefined;
-
-interface Hooks {
-  readonly before: Set<ForwardPreHook>;
-  readonly after: Set<ForwardHook>;
-}
-
-const hooks = new WeakMap<Module, Hooks>();
-
-/** A module's hooks; the first call puts a `forward` that runs them in front of the module's own. */
-function hooksOf(module: Module): Hooks {
-  const known = hooks.get(module);
-  if (known) return known;
-  const made: Hooks = { before: new Set(), after: new Set() };
-  hooks.set(module, made);
-  const forward = module.forward.bind(module);
-  const value = (...given: Tensor[]): Tensor => {
-    let inputs = given;
-    for (const hook of made.before) inputs = hook(module, inputs) ?? inputs;
-    let output = forward(...inputs);
-    for (const hook of made.after) output = hook(module, inputs, output) ?? output;
-    return output;
-  };
-  Object.defineProperty(module, "forward", { value, enumerable: false });
-  return made;
-}
-
-function added<Hook>(to: Set<Hook>, hook: Hook): () => void {
-  to.add(hook);
-  return () => void to.delete(hook);
 }
 
 const joined = (prefix: string, name: string) => (prefix === "" ? name : `${prefix}.${name}`);

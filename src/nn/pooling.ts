@@ -8,10 +8,16 @@ import {
   adaptiveMaxPool2d,
   avgPool1d,
   avgPool2d,
+  lpPool1d,
+  lpPool2d,
   type MaxPool1dOptions,
   type MaxPool2dOptions,
+  type MaxUnpoolOptions,
   maxPool1d,
   maxPool2d,
+  maxUnpool1d,
+  maxUnpool2d,
+  type PowerPoolOptions,
   type Tensor,
 } from "../tensor/index";
 import { Module, type ModuleClass } from "./module";
@@ -57,3 +63,52 @@ export class AdaptiveAvgPool1d extends adaptive<number>(adaptiveAvgPool1d) {}
 export class AdaptiveAvgPool2d extends adaptive<AdaptiveSize>(adaptiveAvgPool2d) {}
 export class AdaptiveMaxPool1d extends adaptive<number>(adaptiveMaxPool1d) {}
 export class AdaptiveMaxPool2d extends adaptive<AdaptiveSize>(adaptiveMaxPool2d) {}
+
+/** The module of a pool by a norm's power. */
+const byPower = <Kernel extends Size>(
+  of: (input: Tensor, normType: number, kernelSize: Kernel, options?: PowerPoolOptions<Kernel>) => Tensor,
+): ModuleClass<
+  [normType: number, kernelSize: Kernel, options?: PowerPoolOptions<Kernel>],
+  [input: Tensor],
+  { readonly normType: number; readonly kernelSize: Kernel }
+> =>
+  class extends Module {
+    constructor(
+      readonly normType: number,
+      readonly kernelSize: Kernel,
+      readonly options?: PowerPoolOptions<Kernel>,
+    ) {
+      super();
+    }
+
+    forward(input: Tensor): Tensor {
+      return of(input, this.normType, this.kernelSize, this.options);
+    }
+  };
+
+export class LPPool1d extends byPower<number>(lpPool1d) {}
+export class LPPool2d extends byPower<Size>(lpPool2d) {}
+
+/** The module of what puts a max pool's results back to their places. */
+const unpooling = <Kernel extends Size>(
+  of: (input: Tensor, indices: Tensor, kernelSize: Kernel, options?: MaxUnpoolOptions<Kernel>) => Tensor,
+): ModuleClass<
+  [kernelSize: Kernel, options?: MaxUnpoolOptions<Kernel>],
+  [input: Tensor, indices: Tensor],
+  { readonly kernelSize: Kernel }
+> =>
+  class extends Module {
+    constructor(
+      readonly kernelSize: Kernel,
+      readonly options?: MaxUnpoolOptions<Kernel>,
+    ) {
+      super();
+    }
+
+    forward(input: Tensor, indices: Tensor): Tensor {
+      return of(input, indices, this.kernelSize, this.options);
+    }
+  };
+
+export class MaxUnpool1d extends unpooling<number>(maxUnpool1d) {}
+export class MaxUnpool2d extends unpooling<Size>(maxUnpool2d) {}

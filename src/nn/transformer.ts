@@ -1,5 +1,5 @@
 import { gelu, relu, type Tensor } from "../tensor/index";
-import { type AttendOptions, MultiheadAttention } from "./attention";
+import { MultiheadAttention } from "./attention";
 import { ModuleList } from "./containers";
 import { Dropout } from "./dropout";
 import { Linear } from "./layers";
@@ -80,13 +80,8 @@ export class TransformerEncoderLayer extends TransformerLayer {
 
   /** @param source [L, N, E]; mask [L, L]: bool where a place may not look, or float32 to be added. */
   forward(source: Tensor, mask: Tensor | null = null, keyPaddingMask: Tensor | null = null): Tensor {
-    const options: AttendOptions = { attnMask: mask, keyPaddingMask };
-    const attended = this.joined(
-      source,
-      this.norm1,
-      this.dropout1,
-      (of) => this.selfAttn.attend(of, of, of, options).output,
-    );
+    const attend = (of: Tensor) => this.selfAttn.forward(of, of, of, mask, keyPaddingMask);
+    const attended = this.joined(source, this.norm1, this.dropout1, attend);
     return this.joined(attended, this.norm2, this.dropout2, (of) => this.feedForward(of));
   }
 }
@@ -117,14 +112,11 @@ export class TransformerDecoderLayer extends TransformerLayer {
     targetKeyPaddingMask: Tensor | null = null,
     memoryKeyPaddingMask: Tensor | null = null,
   ): Tensor {
-    const own: AttendOptions = { attnMask: targetMask, keyPaddingMask: targetKeyPaddingMask };
-    const cross: AttendOptions = { attnMask: memoryMask, keyPaddingMask: memoryKeyPaddingMask };
-    const self = this.joined(target, this.norm1, this.dropout1, (of) => this.selfAttn.attend(of, of, of, own).output);
-    const both = this.joined(
-      self,
-      this.norm2,
-      this.dropout2,
-      (of) => this.multiheadAttn.attend(of, memory, memory, cross).output,
+    const self = this.joined(target, this.norm1, this.dropout1, (of) =>
+      this.selfAttn.forward(of, of, of, targetMask, targetKeyPaddingMask),
+    );
+    const both = this.joined(self, this.norm2, this.dropout2, (of) =>
+      this.multiheadAttn.forward(of, memory, memory, memoryMask, memoryKeyPaddingMask),
     );
     return this.joined(both, this.norm3, this.dropout3, (of) => this.feedForward(of));
   }

@@ -89,6 +89,14 @@ export {
   maxPool1dWithIndices,
 } from "./operators/pooling1d";
 export {
+  lpPool1d,
+  lpPool2d,
+  type MaxUnpoolOptions,
+  maxUnpool1d,
+  maxUnpool2d,
+  type PowerPoolOptions,
+} from "./operators/poolingVariants";
+export {
   fold,
   type LocalResponseNormOptions,
   localResponseNorm,

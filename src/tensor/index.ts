@@ -2,6 +2,7 @@ import "./methods";
 
 export { type AutocastOptions, autocast, isAutocastEnabled } from "./autocast";
 export { backward, type GradOptions, grad, registerPostAccumulateGradHook } from "./autograd";
+export { changeDtype_ } from "./changeDtype";
 export { checkpoint } from "./checkpoint";
 export { compile, type StepArgument } from "./compile";
 export type { DType, NarrowType, TypedArray } from "./dtype";

@@ -59,7 +59,7 @@ export class Tensor {
 
   constructor(
     readonly shape: Shape,
-    readonly dtype: DType,
+    public dtype: DType,
     public source: Source,
     public requiresGrad: boolean,
     public gradFn: GradientFunction | null,

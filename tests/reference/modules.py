@@ -58,6 +58,15 @@ cases = [
     case("Embedding", nn.Embedding(7, 3), torch.tensor([[3, 3, 0], [6, 1, 3]])),
     case("EmbeddingBag", nn.EmbeddingBag(7, 3, mode="mean"), torch.tensor([[3, 3, 0], [6, 1, 3]])),
     case("PReLU", nn.PReLU(3), x(2, 3, 4)),
+    case("TransformerEncoderLayer with masks", nn.TransformerEncoderLayer(8, 2, 16, dropout=0, batch_first=True), x(2, 5, 8), call=lambda m, i: m(i, causal, padding), train=True),
+    case("TransformerDecoderLayer with masks", nn.TransformerDecoderLayer(8, 2, 16, dropout=0, batch_first=True), x(2, 5, 8), x(2, 5, 8), call=lambda m, i, o: m(i, o, causal, None, padding, padding), train=True),
+    case("MultiheadAttention without batches", nn.MultiheadAttention(8, 2), x(5, 8), x(3, 8), x(3, 8)),
+    case("LPPool1d", nn.LPPool1d(3, 3, stride=2), x(2, 3, 9).abs()),
+    case("LPPool2d", nn.LPPool2d(2, (2, 3), ceil_mode=True), x(2, 3, 5, 7)),
+    case("MaxUnpool1d", nn.MaxUnpool1d(2), x(2, 3, 3), torch.tensor([[[0, 3, 5]] * 3] * 2)),
+    case("MaxUnpool2d", nn.MaxUnpool2d((2, 3), stride=(1, 2), padding=(0, 1)), x(1, 2, 2, 2), torch.tensor([[[[0, 4], [2, 8]]] * 2])),
+    case("CosineSimilarity", nn.CosineSimilarity(), x(2, 3, 4), x(2, 3, 4)),
+    case("PairwiseDistance", nn.PairwiseDistance(3, keepdim=True), x(2, 3, 4), x(2, 3, 4)),
 ]
 with open(os.path.join(os.path.dirname(__file__), "modules.json"), "w") as file:
     json.dump({"source": f"PyTorch {torch.__version__}", "cases": cases}, file)
