@@ -1,4 +1,4 @@
-import { Tensor } from "../tensor";
+import { flush, Tensor } from "../tensor";
 import { Elements, type ElementType, elementTypes } from "./elementType";
 import { Float16Bits } from "./float16";
 
@@ -11,7 +11,7 @@ export interface Float16ArrayLike {
 }
 
 /**
- * What collectives move: values in JavaScript's memory, or a tensor that was made from data (it is read, and written back).
+ * What collectives move: values in JavaScript's memory, or a tensor (it is read, and written back).
  * Halves are a Float16Array where the platform has it, or Float16Bits.
  */
 export type Values =
@@ -69,8 +69,17 @@ export async function read(values: Values): Promise<Elements> {
   return new Elements(type, new Uint8Array(data));
 }
 
-/** Where the values will be received: the array itself, or memory for what goes to the GPU. */
+/**
+ * Where the values will be received: the array itself, or memory for what goes to the GPU.
+ * @throws Error for a tensor that is gone, before anyone sends anything.
+ */
 export function place(values: Values): Elements {
+  // The result of an operation has memory to write to once it is computed.
+  if (values instanceof Tensor && values.source.kind === "node") {
+    values.keep();
+    // Whoever uses the memory sees why, should this fail.
+    flush().catch(() => {});
+  }
   return values instanceof Tensor ? Elements.allocate(typeOf(values), values.numel) : elementsOf(values);
 }
 
