@@ -1,6 +1,6 @@
 import type { Factors, max, Operand, Tensor, VarianceOptions } from "../src/tensor/index";
 import type { ReferenceCall } from "./referenceCall";
-import type { Tolerance } from "./referenceCase";
+import type { ReferenceCase, Tolerance } from "./referenceCase";
 
 type Outputs = Tensor | readonly Tensor[];
 
@@ -10,8 +10,11 @@ export interface OperatorRow {
   readonly parameters: readonly string[];
   /** The outputs, in PyTorch's order. */
   readonly call: (call: ReferenceCall) => Outputs | Promise<Outputs>;
-  /** Bounds other than the reference's, with their reason. */
-  readonly tolerance?: Tolerance & { readonly reason: string };
+  /** Bounds other than the reference's, with their reason; for all cases, or those that `holdsFor` names. */
+  readonly tolerance?: Tolerance & {
+    readonly reason: string;
+    readonly holdsFor?: (reference: ReferenceCase) => boolean;
+  };
 }
 
 export const row = (parameters: string, call: OperatorRow["call"]): OperatorRow => ({
