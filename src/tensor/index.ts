@@ -16,4 +16,6 @@ export { OperatorError, type Shape } from "./shape";
 export { type NestedArray, type NestedNumbers, Tensor, type TensorOptions, tensor } from "./tensor";
 export { throughHost } from "./throughHost";
 export { liveScalars, observed } from "./trace";
+export { type Tuned, type TuneOptions, tune } from "./tuner";
+export type { TuningChoices, TuningStore } from "./tuningStore";
 export { zeroGradients } from "./zeroGradients";

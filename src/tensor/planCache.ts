@@ -16,6 +16,12 @@ export class PlanCache<Plan> {
     private readonly onEvicted: (plan: Plan) => void,
   ) {}
 
+  /** Gives up all plans. */
+  clear(): void {
+    for (const { plan } of this.entries.values()) this.onEvicted(plan);
+    this.entries.clear();
+  }
+
   /** The plan of a structure, made at the first use. */
   get(structure: Structure, make: () => Plan): Plan {
     let key = structure.hash;

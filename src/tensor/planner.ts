@@ -22,11 +22,12 @@ import { isContiguous, isNeeded, overlap, type PlannedRoot, PlannedRoots, valueI
 import { planStep } from "./planStep";
 import { leafOp, type Recording, scalarOp } from "./recording";
 import { type Shape, sizeOf } from "./shape";
+import type { VariantSite, Variants } from "./variants";
 import type { Workspace } from "./workspace";
 
 /** Lowers a recording: only what is needed for its outputs and effects, with scratch memory reused by lifetime. */
-export function planRecording(recording: Recording, device: Device, workspace: Workspace): Plan {
-  const planner = new Planner(recording, device, workspace);
+export function planRecording(recording: Recording, device: Device, workspace: Workspace, variants: Variants): Plan {
+  const planner = new Planner(recording, device, workspace, variants);
   try {
     return planner.plan();
   } catch (reason) {
@@ -56,6 +57,7 @@ class Planner implements GroupPlanner {
     private readonly recording: Recording,
     private readonly device: Device,
     private readonly workspace: Workspace,
+    private readonly variants: Variants,
   ) {
     this.isSoftware = device.isSoftware;
     this.hasHalves = device.gpu.features.has("shader-f16");
@@ -132,6 +134,10 @@ class Planner implements GroupPlanner {
     const { dtype } = this.recording.graph.nodes[this.node]!;
     if (value.kind === "constant" || !isNarrow(dtype) || this.roots.of(value).dtype === dtype) return value;
     return this.elementwise(identity, [value], []);
+  }
+
+  variant(site: VariantSite): string {
+    return this.variants.choose(site);
   }
 
   dense(value: Value): BufferValue {

@@ -12,6 +12,7 @@ import { describeShape, OperatorError } from "./shape";
 import { type Memory, newStorage, Storage } from "./storage";
 import type { Tensor } from "./tensor";
 import { refuseInTrace } from "./trace";
+import { Variants } from "./variants";
 import { Workspace } from "./workspace";
 
 const nothingYet = "Nothing was computed.";
@@ -22,7 +23,8 @@ const plansKept = 32;
 const hostElements = 16_384;
 
 /** Runs recordings on a device, in order. */
-class Runtime {
+export class Runtime {
+  readonly variants = new Variants();
   private readonly workspace: Workspace;
   private readonly plans = new PlanCache<Plan>(plansKept, (plan) => plan.release());
   /** The plan that ran last, unless it was empty. */
@@ -56,6 +58,21 @@ class Runtime {
     return this.last ? explainPlan(this.last) : nothingYet;
   }
 
+  /** Plans a recording, without keeping the plan, and gives what runs it once more. */
+  async rehearse(recording: Recording): Promise<{ readonly run: () => void; readonly end: () => void }> {
+    const plan = this.plan(recording);
+    await plan.ready;
+    return {
+      run: () => void plan.replay(this.device, recording, this.scalars.gpu),
+      end: () => plan.release(),
+    };
+  }
+
+  /** Lets everything be planned anew. */
+  forgetPlans(): void {
+    this.plans.clear();
+  }
+
   /** Times each kernel of what `body` runs. */
   async explainTimes(body: () => Promise<unknown>): Promise<string> {
     const { recorder, gpu } = this.device;
@@ -74,8 +91,12 @@ class Runtime {
     return steps.length > 0 ? explainTimes(steps, await profiler.finish()) : nothingYet;
   }
 
+  private plan(recording: Recording): Plan {
+    return planRecording(recording, this.device, this.workspace, this.variants);
+  }
+
   private planOf(recording: Recording): Plan {
-    return this.plans.get(recording.structure, () => planRecording(recording, this.device, this.workspace));
+    return this.plans.get(recording.structure, () => this.plan(recording));
   }
 }
 
@@ -119,6 +140,13 @@ export interface ExplainOptions {
   readonly step?: () => unknown;
 }
 
+/** Takes one variant wherever a kernel has it, from the next plan on; null: those that were measured. */
+export async function forceVariant(name: string | null): Promise<void> {
+  const on = await getRuntime();
+  on.variants.forced = name;
+  on.forgetPlans();
+}
+
 /**
  * What the last flush ran, for a person to read: a line for each kernel, with the operators that it computes, its
  * tensors, the bytes that it moves and the operations that it takes; where asked for, also its time on the GPU and what share of all time that is.
@@ -143,7 +171,7 @@ export async function explain({ times = false, step }: ExplainOptions = {}): Pro
 export const lastPlan = async (): Promise<Plan | null> => (await getRuntime()).last;
 
 /** Runs a task after all device work before it: at once if there is none. */
-function enqueue<T>(task: (runtime: Runtime) => T | Promise<T>): T | Promise<T> {
+export function enqueue<T>(task: (runtime: Runtime) => T | Promise<T>): T | Promise<T> {
   const ready = getRuntime();
   if (!tail && !(ready instanceof Promise)) {
     try {

@@ -32,6 +32,9 @@ export interface MatmulKernel {
 const commonFields = `m: u32, n: u32, k: u32, batches: u32, across: u32, down: u32,
   a_batch: u32, b_batch: u32, a_offset: u32, b_offset: u32,`;
 
+/** The fields of kernels that take vectors of 4. */
+export const tiledFields = `${commonFields} a_pitch: u32, b_pitch: u32, depth: u32, parts: u32,`;
+
 /** Stores four neighbours of a row, as far as they are inside. */
 const storeRow = /* wgsl */ `
 fn store_row(batch: u32, row: u32, column: u32, value: vec4f) {
@@ -124,22 +127,29 @@ ${
 }
 ${lines(range(rows).flatMap((i) => range(quads).map((j) => `  var s${i}_${j} = vec4f();`)))}
 ${loop}
-  var tile_sums = array<vec4f, ${rows * quads}>(${range(rows)
-    .flatMap((i) => range(quads).map((j) => `s${i}_${j}`))
-    .join(", ")});
+  ${stores}
+}`;
+  const name = `matmul ${layout} ${rows}x${columns}`;
+  return { name, fields: tiledFields, type: "vec4f", ...storingTile({ rows, columns }, codeThat) };
+}
+
+/** A kernel's code, with what stores an invocation's sums, `s0_0`, `s0_1`, ..., of the tile at `row` and `column`. */
+export function storingTile(
+  { rows, columns }: Pick<Tile, "rows" | "columns">,
+  codeThat: (stores: string) => string,
+): Pick<MatmulKernel, "code" | "quadCode"> {
+  const quads = columns / 4;
+  const sums = range(rows).flatMap((i) => range(quads).map((j) => `s${i}_${j}`));
+  const stores = (row: string) => /* wgsl */ `var tile_sums = array<vec4f, ${rows * quads}>(${sums.join(", ")});
   let row_end = min(${rows}u, u.m - row);
   let column_end = min(${columns}u, u.n - column);
   for (var i = 0u; i < row_end; i++) {
     let first = (batch * u.m + row + i) * u.n + column;
-    ${stores}
-  }
-}`;
-  const code = codeThat(
-    `for (var j = 0u; j < column_end; j++) { store(first + j, tile_sums[i * ${quads}u + (j >> 2u)][j & 3u]); }`,
-  );
-  const quadCode = codeThat(
-    `for (var j = 0u; j < column_end; j += 4u) { store_quad(first + j, tile_sums[i * ${quads}u + (j >> 2u)]); }`,
-  );
-  const fields = `${commonFields} a_pitch: u32, b_pitch: u32, depth: u32, parts: u32,`;
-  return { name: `matmul ${layout} ${rows}x${columns}`, fields, code, quadCode, type: "vec4f" };
+    ${row}
+  }`;
+  const sum = `tile_sums[i * ${quads}u + (j >> 2u)]`;
+  return {
+    code: codeThat(stores(`for (var j = 0u; j < column_end; j++) { store(first + j, ${sum}[j & 3u]); }`)),
+    quadCode: codeThat(stores(`for (var j = 0u; j < column_end; j += 4u) { store_quad(first + j, ${sum}); }`)),
+  };
 }

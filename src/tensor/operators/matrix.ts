@@ -6,7 +6,8 @@ import { broadcastShapes, describeShape, OperatorError, type Shape, sizeOf } fro
 import type { Tensor } from "../tensor";
 import { copyInto } from "./copy";
 import { add, to } from "./elementwise";
-import { type Layout, type MatmulKernel, stridedMatmul, type Tile, tiledMatmul } from "./matmulShader";
+import { type Layout, type MatmulKernel, stridedMatmul, type Tile } from "./matmulShader";
+import { matmulSite, matmulVariantNamed, usualVariants, workgroupsOf } from "./matmulVariants";
 import { sumParts } from "./reduction";
 import { type BufferValue, innerOffset, type Lowering, type Operator, type Producer } from "./table";
 import { reshape, sumTo, transpose } from "./views";
@@ -89,16 +90,6 @@ function evenStep(batch: readonly number[], strides: readonly number[]): number 
   return step ?? 0;
 }
 
-/** Tiles by adapter, largest first. A large one reads less memory for each product; a small one makes more workgroups. */
-const softwareTiles: readonly Tile[] = [
-  { rows: 16, columns: 8, width: 4, height: 4 },
-  { rows: 8, columns: 8, width: 4, height: 4 },
-  { rows: 4, columns: 4, width: 4, height: 4 },
-];
-const hardwareTiles: readonly Tile[] = [
-  { rows: 8, columns: 8, width: 8, height: 8 },
-  { rows: 4, columns: 4, width: 8, height: 8 },
-];
 /** Workgroups that keep all of an adapter busy. */
 const enoughWorkgroups = { software: 4, hardware: 128 } as const;
 /** A sum is cut into parts of at least so many products. */
@@ -106,11 +97,6 @@ const leastDepth = 256;
 /** Smaller products than this, in operations or along a dimension, don't pay for laying their operands out anew. */
 const packedWork = 2 ** 20;
 const packedSize = 16;
-
-const workgroupsOf = ({ rows, columns, width, height }: Tile, m: number, n: number) => ({
-  across: Math.ceil(n / (columns * width)),
-  down: Math.ceil(m / (rows * height)),
-});
 
 function emitMatmul(lowering: Lowering, left: Matrix, right: Matrix, shape: Shape): BufferValue {
   const { isSoftware } = lowering;
@@ -134,20 +120,23 @@ function emitMatmul(lowering: Lowering, left: Matrix, right: Matrix, shape: Shap
       work,
     });
   }
-  const tiles = isSoftware ? softwareTiles : hardwareTiles;
-  const enough = enoughWorkgroups[isSoftware ? "software" : "hardware"];
+  const adapter = isSoftware ? "software" : "hardware";
+  const usual = usualVariants[adapter];
+  const enough = enoughWorkgroups[adapter];
   const busy = (tile: Tile) => {
     const { across, down } = workgroupsOf(tile, m, n);
     return across * down * batches;
   };
-  const tile = tiles.find((one) => busy(one) >= enough) ?? tiles.at(-1)!;
-  const wanted = batches === 1 ? Math.min(Math.ceil(enough / busy(tile)), Math.floor(depth / leastDepth)) : 1;
+  const first = usual.find((one) => busy(one) >= enough) ?? usual.at(-1)!;
+  // What changes the order of a sum doesn't depend on what was measured.
+  const wanted = batches === 1 ? Math.min(Math.ceil(enough / busy(first)), Math.floor(depth / leastDepth)) : 1;
   const length = wanted > 1 ? Math.ceil(depth / wanted / 4) * 4 : depth;
   const parts = wanted > 1 ? Math.ceil(depth / length) : 1;
+  const tile = matmulVariantNamed(lowering.variant(matmulSite({ layout, m, n, k: depth, batches }, first)));
   const { across, down } = workgroupsOf(tile, m, n);
   const steps = parts > 1 ? [length * a.column, length * b.row] : [a.batch, b.batch];
   const producer: Producer = {
-    ...producerOf(tiledMatmul(layout, tile), a, b, n),
+    ...producerOf(tile.kernel(layout, tile), a, b, n),
     uniforms: [
       ...[m, n, length, batches * parts, across, down],
       ...[...steps, innerOffset(a.value), innerOffset(b.value)],

@@ -3,6 +3,7 @@ import { bytesOf, type ComputeType, type DType } from "../dtype";
 import type { Attributes } from "../graph";
 import type { Shape } from "../shape";
 import type { Tensor } from "../tensor";
+import type { VariantSite } from "../variants";
 import type { ElementFunction } from "./elementwiseKernel";
 
 /**
@@ -151,6 +152,8 @@ export interface Producer {
 export interface Lowering {
   /** Whether the adapter computes on the CPU: workgroup memory costs there, large register tiles pay. */
   readonly isSoftware: boolean;
+  /** The name of the variant that is the fastest here, as far as it was measured (see `tune`). */
+  variant(site: VariantSite): string;
   result(): BufferValue;
   allocate(shape: Shape, dtype: ComputeType): BufferValue;
   dense(value: Value): BufferValue;
