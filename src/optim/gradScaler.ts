@@ -21,7 +21,8 @@ export class GradScaler {
   readonly #scale: Tensor;
   #value: number;
   #goodSteps = 0;
-  #isUnscaled = false;
+  /** The optimizers whose gradients are unscaled since the last update. */
+  readonly #unscaled = new Set<Pick<Optimizer, "groups">>();
   #foundInfinity = false;
 
   constructor(readonly options: GradScalerOptions = {}) {
@@ -39,18 +40,20 @@ export class GradScaler {
   }
 
   /** Divides an optimizer's gradients by the scale, to be clipped before `step`. */
-  unscale_({ groups }: Pick<Optimizer, "groups">): void {
-    if (this.#isUnscaled) throw new Error("The gradients are unscaled already; call unscale_ once before each step.");
+  unscale_(optimizer: Pick<Optimizer, "groups">): void {
+    const { groups } = optimizer;
+    if (this.#unscaled.has(optimizer))
+      throw new Error("The gradients are unscaled already; call unscale_ once before each step.");
     const inverse = 1 / this.#value;
     noGrad(() => {
       for (const { parameters } of groups) for (const { grad } of parameters) if (grad) copy_(grad, mul(grad, inverse));
     });
-    this.#isUnscaled = true;
+    this.#unscaled.add(optimizer);
   }
 
   /** Takes the optimizer's step, unless a gradient isn't finite. Waits for the GPU. Says whether it was taken. */
   async step(optimizer: Pick<Optimizer, "groups" | "step">): Promise<boolean> {
-    if (!this.#isUnscaled) this.unscale_(optimizer);
+    if (!this.#unscaled.has(optimizer)) this.unscale_(optimizer);
     const gradients = optimizer.groups.flatMap(({ parameters }) => parameters.flatMap(({ grad }) => grad ?? []));
     const checks = noGrad(() => gradients.map((gradient) => all(isfinite(gradient)).item()));
     const allFinite = (await Promise.all(checks)).every((check) => check === 1);
@@ -67,11 +70,12 @@ export class GradScaler {
       this.#value *= backoffFactor;
       this.#goodSteps = 0;
     } else if (++this.#goodSteps === growthInterval) {
-      this.#value *= growthFactor;
+      // Beyond float32's range it stays, as in PyTorch.
+      if (Number.isFinite(Math.fround(this.#value * growthFactor))) this.#value *= growthFactor;
       this.#goodSteps = 0;
     }
     this.#foundInfinity = false;
-    this.#isUnscaled = false;
+    this.#unscaled.clear();
     if (this.#value !== before) this.#scale.write([this.#value]);
   }
 
