@@ -15,10 +15,9 @@ class Block extends Module {
   forward(input: torch.Tensor): torch.Tensor {
     const [batch = 0, length = 0] = input.shape;
     const all = this.attn.forward(this.ln_1.forward(input));
-    const split = torch.reshape(all, [batch, length, 3, heads, width / heads]);
-    const [q, k, v] = [0, 1, 2].map((part) => split.select(2, part).transpose(1, 2));
-    const attended = torch.scaledDotProductAttention(q!, k!, v!, { isCausal: true });
-    const joined = torch.reshape(attended.transpose(1, 2), [batch, length, width]);
+    const packed = torch.reshape(all, [batch, length, 3, heads, width / heads]);
+    const attended = torch.packedSelfAttention(packed, { isCausal: true });
+    const joined = torch.reshape(attended, [batch, length, width]);
     const middle = input.add(this.proj.forward(joined));
     return middle.add(this.out.forward(this.fc.forward(this.ln_2.forward(middle)).gelu()));
   }

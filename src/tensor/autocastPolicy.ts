@@ -15,6 +15,7 @@ const lower = [
   "convolve",
   "linear",
   "matmul",
+  "packedSelfAttention",
   "prelu",
   "scaledDotProductAttention",
 ] as const;

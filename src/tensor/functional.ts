@@ -36,6 +36,8 @@ export {
   type AttentionOptions,
   attentionWithWeights,
   causalMask,
+  type PackedAttentionOptions,
+  packedSelfAttention,
   scaledDotProductAttention,
 } from "./operators/attention";
 export { bilinear } from "./operators/bilinear";

@@ -1,9 +1,17 @@
 import { autocasting } from "../autocast";
+import { isFloating } from "../dtype";
 import { describeShape, OperatorError } from "../shape";
 import type { Tensor } from "../tensor";
 import { arange } from "./creation";
 import { add, le, mul, where } from "./elementwise";
-import { type AttentionAttributes, canFuse, fusedAttention, isLarge } from "./fusedAttention";
+import {
+  type AttentionAttributes,
+  canFuse,
+  canFusePacked,
+  composedPacked,
+  fusedAttention,
+  packedAttention,
+} from "./fusedAttention";
 import { matmul } from "./matrix";
 import { softmaxOver } from "./softmax";
 import { expand, reshape, transpose, unsqueeze } from "./views";
@@ -22,8 +30,8 @@ export interface AttentionOptions {
 }
 
 /**
- * torch.nn.functional.scaled_dot_product_attention: softmax(query key^T / sqrt(E) + mask) value. Where the
- * matrix of weights is large (and E at most 128, without dropout), it is one kernel that never holds it.
+ * torch.nn.functional.scaled_dot_product_attention: softmax(query key^T / sqrt(E) + mask) value. For
+ * four dimensions, E a multiple of 4 and at most 128, and no dropout, it is one kernel that never holds the weights.
  * @param query float32 [..., L, E], key [..., S, E], value [..., S, Ev].
  * @returns [..., L, Ev].
  */
@@ -33,11 +41,29 @@ export const scaledDotProductAttention = autocasting(
     const { mask, attributes } = checked(query, key, value, options);
     const sharesHeads = query.ndim === 4 && query.size(-3) === key.size(-3);
     const isPlain = !options.dropout && (sharesHeads || options.enableGqa === true);
-    return isPlain && isLarge(query, key) && canFuse(query, key, value, mask)
+    return isPlain && canFuse(query, key, value, mask)
       ? fusedAttention(query, key, value, mask, attributes)
       : attentionWithWeights(query, key, value, options).output;
   },
 );
+
+/**
+ * Self-attention whose queries, keys and values come from one projection, as flash_attn_qkvpacked_func has it: no part is
+ * copied, and the gradient comes in one piece.
+ * @param packed [N, L, 3, H, E]: queries, keys and values of each head.
+ * @returns [N, L, H, E], as scaledDotProductAttention's with the heads behind the places.
+ */
+export const packedSelfAttention = autocasting(
+  "packedSelfAttention",
+  (packed: Tensor, { isCausal = false, scale = null }: PackedAttentionOptions = {}): Tensor => {
+    if (packed.ndim !== 5 || packed.size(2) !== 3 || !isFloating(packed.dtype))
+      throw new OperatorError("packedSelfAttention", `the input is ${packed}; expected float32 [N, L, 3, H, E]`);
+    const attributes = { isCausal, scale: scale ?? 1 / Math.sqrt(packed.size(-1)) };
+    return canFusePacked(packed) ? packedAttention(packed, attributes) : composedPacked(packed, attributes);
+  },
+);
+
+export type PackedAttentionOptions = Pick<AttentionOptions, "isCausal" | "scale">;
 
 export interface Attended {
   readonly output: Tensor;

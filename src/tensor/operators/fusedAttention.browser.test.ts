@@ -4,6 +4,7 @@ import {
   getDevice,
   grad,
   manualSeed,
+  packedSelfAttention,
   randn,
   scaledDotProductAttention,
   sum,
@@ -70,7 +71,36 @@ test("fused attention takes masks that broadcast, and groups of queries", async 
   );
 });
 
-test("large attention takes memory that grows with the length, not with its square", async () => {
+test("packed self-attention and its gradient are those of the composed one, also where heads have 5 features", async () => {
+  for (const features of [8, 5]) {
+    const shape = [2, 6, 3, 2, features];
+    manualSeed(3);
+    const data = await randn(shape).data();
+    const cotangent = randn([2, 6, 2, features]).keep();
+    const run = async (of: (packed: Tensor) => Tensor) => {
+      const packed = tensor(data, { shape, requiresGrad: true });
+      const output = of(packed);
+      output.backward(cotangent);
+      return values([output, packed.grad]);
+    };
+    const packed = await run((all) => packedSelfAttention(all, { isCausal: true }));
+    const composed = await run((all) => {
+      const [q, k, v] = [0, 1, 2].map((part) => all.select(2, part).transpose(1, 2));
+      return attentionWithWeights(q!, k!, v!, { isCausal: true }).output.transpose(1, 2);
+    });
+    for (const [part, expected] of composed.entries())
+      for (let i = 0; i < expected.length; i++)
+        expect(Math.abs(packed[part]![i]! - expected[i]!), `part ${part}, element ${i}`).toBeLessThan(1e-5);
+  }
+});
+
+test("packed self-attention says what it expects", () => {
+  expect(() => packedSelfAttention(randn([2, 6, 2, 2, 8]))).toThrow(
+    "packedSelfAttention: the input is float32[2, 6, 2, 2, 8]; expected float32 [N, L, 3, H, E]",
+  );
+});
+
+test("attention takes memory that grows with the length, not with its square", async () => {
   const { stats } = await getDevice();
   const lengths = [1024, 2048];
   const bytes: number[] = [];

@@ -4,13 +4,21 @@ import { grad } from "../autograd";
 import { type Shape, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
 import { composedAttention } from "./attention";
-import { type BufferValue, innerOffset, type LoweredNode, type Lowering, type Operator, type Uniform } from "./table";
-import { contiguous, expand, narrow, reshape, select } from "./views";
+import {
+  type AttentionTile,
+  attentionKeyGradientShader,
+  attentionPlaces,
+  attentionQueryGradientShader,
+  attentionShader,
+  type PlaceName,
+} from "./attentionShader";
+import { to } from "./elementwise";
+import { type BufferValue, innerOffset, type Lowering, type Operator, type Uniform, type Value } from "./table";
+import { contiguous, expand, narrow, reshape, select, transpose } from "./views";
 
 /*
- * Attention without the matrix of scores (Dao et al. 2022): each query walks the keys once with a running maximum, and
- * keeps the logarithm of its sum; the backward pass computes the weights again from that. Memory grows linearly with the
- * length, and each sum has one order.
+ * Attention without the matrix of scores: memory grows linearly with the length. Queries, keys and values may be views,
+ * such as the parts of one projection; or they come packed in one tensor, whose gradient is then written in one piece.
  */
 
 export type AttentionAttributes = {
@@ -25,245 +33,173 @@ const mostFeatures = 128;
 const alignment = 64;
 const aligned = (length: number) => Math.ceil(length / alignment) * alignment;
 
-const uniforms = /* wgsl */ `
-struct Uniforms {
-  count: u32,
-  heads: u32,
-  keyHeads: u32,
-  queries: u32,
-  keys: u32,
-  scale: f32,
-  isCausal: u32,
-  // Where the logarithms of the sums begin in the results.
-  sums: u32,
-  hasMask: u32,
-  maskOffset: u32,
-  maskImage: u32,
-  maskHead: u32,
-  maskQuery: u32,
-  maskKey: u32,
+/** Where a tensor of [images, heads, places, features] lies: its first element, and the steps of the first three. */
+interface Place {
+  readonly offset: number;
+  readonly strides: readonly [image: number, head: number, place: number];
 }
-@group(0) @binding(0) var<uniform> u: Uniforms;
-`;
 
-const bindings = (names: readonly (readonly [name: string, type: string])[]) =>
-  [...names.slice(0, -1), names.at(-1)!]
-    .map(
-      ([name, type], i) =>
-        `@group(0) @binding(${i + 1}) var<storage, ${i === names.length - 1 ? "read_write" : "read"}> ${name}: array<${type}>;`,
-    )
-    .join("\n");
+/** [N, H, L, E] in one piece. */
+const planar = ([, heads = 0, length = 0, features = 0]: Shape, offset = 0): Place => ({
+  offset,
+  strides: [heads * length * features, length * features, features],
+});
 
-const shared = (quads: number) => /* wgsl */ `
-const QUADS = ${quads}u;
-fn mask_at(image: u32, head: u32, query: u32, key: u32) -> f32 {
-  if (u.hasMask == 0u) { return 0.0; }
-  return mask[u.maskOffset + image * u.maskImage + head * u.maskHead + query * u.maskQuery + key * u.maskKey];
+/** [N, L, parts, H, E] in one piece, one of its parts. */
+const interleaved = ([, heads = 0, length = 0, features = 0]: Shape, parts: number, part: number): Place => ({
+  offset: part * heads * features,
+  strides: [length * parts * heads * features, features, parts * heads * features],
+});
+
+/** A value as the kernels walk it, by vectors of features; a copy where it can't be. */
+function walked(lowering: Lowering, value: Value): { readonly buffer: BufferValue; readonly place: Place } {
+  const buffer = lowering.buffer(value);
+  const [image = 0, head = 0, place = 0, feature = 0] = buffer.strides;
+  const offset = innerOffset(buffer);
+  const inVectors = feature === 1 && [offset, image, head, place].every((step) => step % 4 === 0);
+  if (!inVectors) return { buffer: lowering.dense(value), place: planar(value.shape) };
+  return { buffer, place: { offset, strides: [image, head, place] } };
 }
-`;
 
-const main = (body: string) => /* wgsl */ `
-@compute @workgroup_size(64)
-fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) n: vec3u) {
-  let i = id.x + (id.y + id.z * n.y) * n.x * 64u;
-  if (i >= u.count) { return; }
-${body}
-}`;
+/** What all kernels of a call take: shapes are [N, H, L, E] for the query and [N, G, S, E] for key and value. */
+interface Call {
+  readonly attributes: AttentionAttributes;
+  readonly queryShape: Shape;
+  readonly keyShape: Shape;
+  readonly query: { readonly buffer: BufferValue; readonly place: Place };
+  readonly key: { readonly buffer: BufferValue; readonly place: Place };
+  readonly value: { readonly buffer: BufferValue; readonly place: Place };
+  readonly mask: BufferValue | null;
+  /** Where the results lie in what the forward pass writes. */
+  readonly results: Place;
+}
 
-/** WGSL that finds a query's image, head, place and the first of its keys, from its row \`i\`. */
-const ofQuery = /* wgsl */ `
-  let place = i % u.queries;
-  let head = i / u.queries % u.heads;
-  let image = i / (u.queries * u.heads);
-  let first = (image * u.keyHeads + head / (u.heads / u.keyHeads)) * u.keys;
-  let seen = select(u.keys, min(u.keys, place + 1u), u.isCausal == 1u);
-`;
+const wordsOf = ({ offset, strides }: Place): number[] => [offset, ...strides].map((step) => step / 4);
 
-const forwardCode = (quads: number) =>
-  uniforms +
-  bindings([
-    ["query", "vec4f"],
-    ["key", "vec4f"],
-    ["value", "vec4f"],
-    ["mask", "f32"],
-    ["out", "f32"],
-  ]) +
-  shared(quads) +
-  main(/* wgsl */ `
-  ${ofQuery}
-  var q: array<vec4f, QUADS>;
-  var total: array<vec4f, QUADS>;
-  for (var d = 0u; d < QUADS; d++) { q[d] = query[i * QUADS + d] * u.scale; }
-  var top = -3.4e38;
-  var sum = 0.0;
-  for (var j = 0u; j < seen; j++) {
-    let row = (first + j) * QUADS;
-    var score = mask_at(image, head, place, j);
-    for (var d = 0u; d < QUADS; d++) { score += dot(q[d], key[row + d]); }
-    // A masked score of minus infinity weighs nothing.
-    if (score < -3.0e38) { continue; }
-    if (score > top) {
-      let kept = exp(top - score);
-      sum *= kept;
-      for (var d = 0u; d < QUADS; d++) { total[d] *= kept; }
-      top = score;
-    }
-    let weight = exp(score - top);
-    sum += weight;
-    for (var d = 0u; d < QUADS; d++) { total[d] += weight * value[row + d]; }
-  }
-  for (var d = 0u; d < QUADS; d++) {
-    let result = total[d] / sum;
-    for (var lane = 0u; lane < 4u; lane++) { out[(i * QUADS + d) * 4u + lane] = result[lane]; }
-  }
-  out[u.sums + i] = top + log(sum);`);
+/** The uniforms of a kernel whose invocations take `rows` of `length` places of `heads` heads. */
+function uniformsOf(call: Call, places: Partial<Record<PlaceName, Place>>, tiles: number, count: number): Uniform[] {
+  const { attributes, queryShape, keyShape, mask } = call;
+  const known: Partial<Record<PlaceName, Place>> = {
+    ...{ q: call.query.place, k: call.key.place, v: call.value.place, o: call.results },
+    ...places,
+  };
+  const [, heads = 0, queries = 0] = queryShape;
+  const [, keyHeads = 0, keys = 0] = keyShape;
+  const nowhere = [0, 0, 0, 0];
+  return [
+    ...attentionPlaces.flatMap((name) => (known[name] ? wordsOf(known[name]) : nowhere)),
+    ...[count, tiles, heads, keyHeads, queries, keys, { f32: attributes.scale }, attributes.isCausal ? 1 : 0],
+    ...[aligned(sizeOf(queryShape)), ...(mask ? [innerOffset(mask), ...mask.strides] : [0, ...nowhere])],
+  ];
+}
 
-/** The gradient of the queries. */
-const queryGradientCode = (quads: number) =>
-  uniforms +
-  bindings([
-    ["query", "vec4f"],
-    ["key", "vec4f"],
-    ["value", "vec4f"],
-    ["mask", "f32"],
-    ["results", "f32"],
-    ["gradient", "vec4f"],
-    ["out", "vec4f"],
-  ]) +
-  shared(quads) +
-  main(/* wgsl */ `
-  ${ofQuery}
-  var q: array<vec4f, QUADS>;
-  var g: array<vec4f, QUADS>;
-  var total: array<vec4f, QUADS>;
-  var delta = 0.0;
-  for (var d = 0u; d < QUADS; d++) {
-    q[d] = query[i * QUADS + d] * u.scale;
-    g[d] = gradient[i * QUADS + d];
-    let at = (i * QUADS + d) * 4u;
-    delta += dot(g[d], vec4f(results[at], results[at + 1u], results[at + 2u], results[at + 3u]));
-  }
-  let logSum = results[u.sums + i];
-  for (var j = 0u; j < seen; j++) {
-    let row = (first + j) * QUADS;
-    var score = mask_at(image, head, place, j);
-    var along = 0.0;
-    for (var d = 0u; d < QUADS; d++) {
-      score += dot(q[d], key[row + d]);
-      along += dot(g[d], value[row + d]);
-    }
-    if (score < -3.0e38) { continue; }
-    let slope = exp(score - logSum) * (along - delta) * u.scale;
-    for (var d = 0u; d < QUADS; d++) { total[d] += slope * key[row + d]; }
-  }
-  for (var d = 0u; d < QUADS; d++) { out[i * QUADS + d] = total[d]; }`);
+/**
+ * Rows that an invocation takes: more read less memory for each product. On a software adapter four are fastest but take
+ * seconds to compile, which pays where there are many pairs of query and key; a GPU wants many invocations.
+ */
+function rowsOfTile(isSoftware: boolean, pairs: number, vectorsOfRow: number): number {
+  if (!isSoftware) return 1;
+  const most = pairs >= 2 ** 20 ? 4 : 2;
+  return Math.max(1, Math.min(most, Math.floor(mostVectors / vectorsOfRow)));
+}
 
-/** For each query, the product of its output and its output's gradient. */
-const deltaCode = (quads: number) =>
-  uniforms +
-  bindings([
-    ["results", "vec4f"],
-    ["gradient", "vec4f"],
-    ["out", "f32"],
-  ]) +
-  `\nconst QUADS = ${quads}u;\n` +
-  main(/* wgsl */ `
-  var delta = 0.0;
-  for (var d = 0u; d < QUADS; d++) { delta += dot(results[i * QUADS + d], gradient[i * QUADS + d]); }
-  out[i] = delta;`);
+/** Vectors of 4 that an invocation holds of all its rows. */
+const mostVectors = 128;
 
-/** The gradients of the keys, then those of the values. */
-const keyGradientCode = (quads: number) =>
-  uniforms +
-  bindings([
-    ["query", "vec4f"],
-    ["key", "vec4f"],
-    ["value", "vec4f"],
-    ["mask", "f32"],
-    ["results", "f32"],
-    ["gradient", "vec4f"],
-    ["deltas", "f32"],
-    ["out", "vec4f"],
-  ]) +
-  shared(quads) +
-  main(/* wgsl */ `
-  let place = i % u.keys;
-  let keyHead = i / u.keys % u.keyHeads;
-  let image = i / (u.keys * u.keyHeads);
-  var k: array<vec4f, QUADS>;
-  var v: array<vec4f, QUADS>;
-  var ofKey: array<vec4f, QUADS>;
-  var ofValue: array<vec4f, QUADS>;
-  for (var d = 0u; d < QUADS; d++) {
-    k[d] = key[i * QUADS + d] * u.scale;
-    v[d] = value[i * QUADS + d];
-  }
-  let served = u.heads / u.keyHeads;
-  for (var h = 0u; h < served; h++) {
-    let head = keyHead * served + h;
-    let first = (image * u.heads + head) * u.queries;
-    for (var j = select(0u, place, u.isCausal == 1u); j < u.queries; j++) {
-      let row = (first + j) * QUADS;
-      var score = mask_at(image, head, j, place);
-      var along = 0.0;
-      for (var d = 0u; d < QUADS; d++) {
-        score += dot(query[row + d], k[d]);
-        along += dot(gradient[row + d], v[d]);
-      }
-      if (score < -3.0e38) { continue; }
-      let weight = exp(score - results[u.sums + first + j]);
-      let slope = weight * (along - deltas[first + j]) * u.scale;
-      for (var d = 0u; d < QUADS; d++) {
-        ofKey[d] += slope * query[row + d];
-        ofValue[d] += weight * gradient[row + d];
-      }
-    }
-  }
-  for (var d = 0u; d < QUADS; d++) {
-    out[i * QUADS + d] = ofKey[d];
-    out[(u.count + i) * QUADS + d] = ofValue[d];
-  }`);
+function dispatchTiles(
+  lowering: Lowering,
+  call: Call,
+  of: {
+    readonly shader: (tile: AttentionTile) => Shader;
+    /** Values of each row that are held. */
+    readonly held: number;
+    readonly shape: Shape;
+    readonly bindings: readonly BufferValue[];
+    readonly places: Partial<Record<PlaceName, Place>>;
+    /** Operations for each feature of each pair of query and key. */
+    readonly operations: number;
+  },
+): void {
+  const [images = 0, heads = 0, length = 0, features = 0] = of.shape;
+  const quads = features / 4;
+  const [queryImages = 0, queryHeads = 0, queries = 0] = call.queryShape;
+  const pairs = queryImages * queryHeads * queries * (call.keyShape[2] ?? 0);
+  const rows = rowsOfTile(lowering.isSoftware, pairs, of.held * quads);
+  const tiles = Math.ceil(length / rows);
+  const count = images * heads * tiles;
+  const { query, key, value, mask } = call;
+  lowering.dispatch({
+    shader: of.shader({ quads, rows, isMasked: mask !== null }),
+    bindings: [query.buffer, key.buffer, value.buffer, mask ?? query.buffer, ...of.bindings],
+    uniforms: uniformsOf(call, of.places, tiles, count),
+    grid: spread(Math.ceil(count / 64)),
+    work: pairs * (of.operations * features + 20),
+  });
+}
 
-/** A kernel for each number of features. */
-function family(name: string, reads: number, code: (quads: number) => string): (features: number) => Shader {
-  const shaders = new Map<number, Shader>();
-  return (features) => {
-    const known = shaders.get(features);
-    if (known) return known;
-    const access = [...new Array<"read">(reads).fill("read"), "write" as const];
-    const shader: Shader = { name: `${name} of ${features}`, bindings: access, code: code(features / 4) };
-    shaders.set(features, shader);
-    return shader;
+function emitForward(lowering: Lowering, call: Call, out: BufferValue): void {
+  const shape = call.queryShape;
+  dispatchTiles(lowering, call, {
+    ...{ shader: attentionShader, held: 2, shape, bindings: [out], places: {}, operations: 4 },
+  });
+}
+
+/** The gradients' places are where they lie in `out`. */
+function emitGradients(
+  lowering: Lowering,
+  call: Call,
+  results: Value,
+  gradient: Value,
+  out: BufferValue,
+  places: { readonly dq: Place; readonly dk: Place; readonly dv: Place },
+): void {
+  const { buffer, place } = walked(lowering, gradient);
+  const { queryShape, keyShape } = call;
+  const kept = lowering.allocate([...queryShape.slice(0, 3), 2], "float32");
+  dispatchTiles(lowering, call, {
+    ...{ shader: attentionQueryGradientShader, held: 3, shape: queryShape, operations: 6 },
+    bindings: [lowering.dense(results), buffer, kept, out],
+    places: { g: place, ...places },
+  });
+  dispatchTiles(lowering, call, {
+    ...{ shader: attentionKeyGradientShader, held: 4, shape: keyShape, operations: 8 },
+    bindings: [buffer, kept, out],
+    places: { g: place, ...places },
+  });
+}
+
+const float32 = (shape: Shape) => ({ shape, dtype: "float32" as const });
+
+/** Elements of the forward pass's results: those of the query, up to a multiple of 64, and each query's logarithm. */
+const resultLength = (query: Shape) => aligned(sizeOf(query)) + sizeOf(query.slice(0, 3));
+
+/** A call on separate tensors. */
+function callOf(
+  lowering: Lowering,
+  [query, key, value, mask]: readonly Value[],
+  attributes: AttentionAttributes,
+): Call {
+  const [q, k, v] = [query!, key!, value!].map((operand) => walked(lowering, operand));
+  return {
+    ...{ attributes, queryShape: query!.shape, keyShape: key!.shape, query: q!, key: k!, value: v! },
+    mask: mask ? lowering.buffer(mask) : null,
+    results: planar(query!.shape),
   };
 }
 
-const forwardShader = family("attention", 4, forwardCode);
-const queryGradientShader = family("attentionQueryGradient", 6, queryGradientCode);
-const deltaShader = family("attentionDelta", 2, deltaCode);
-const keyGradientShader = family("attentionKeyGradient", 7, keyGradientCode);
-
-type Node = LoweredNode<AttentionAttributes>;
-
-/** The operands that all kernels share, and their uniforms for `count` invocations. */
-function operandsOf(lowering: Lowering, { inputs: [query, key, value, mask], attributes }: Node) {
-  const [images = 0, heads = 0, queries = 0, features = 0] = query!.shape;
-  const [, keyHeads = 0, keys = 0] = key!.shape;
-  const dense = [query!, key!, value!].map((operand) => lowering.dense(operand));
-  const maskBuffer = mask ? lowering.buffer(mask) : null;
-  const rows = images * heads * queries;
-  const maskWords = maskBuffer ? [1, innerOffset(maskBuffer), ...maskBuffer.strides] : new Array<number>(6).fill(0);
-  const words = (count: number): Uniform[] => [
-    ...[count, heads, keyHeads, queries, keys, { f32: attributes.scale }, attributes.isCausal ? 1 : 0],
-    ...[aligned(rows * features), ...maskWords],
-  ];
-  const operands: BufferValue[] = [...dense, maskBuffer ?? dense[0]!];
-  return { operands, words, rows, features, keys, keyRows: images * keyHeads * keys };
+/** The gradients of `composed(inputs)` by autograd, to be differentiated again. */
+function composedGradients(
+  inputs: readonly Tensor[],
+  needs: readonly boolean[],
+  gradient: Tensor,
+  composed: (inputs: readonly Tensor[]) => Tensor,
+): (Tensor | null)[] {
+  // Aliases, since query, key and value may be one tensor.
+  const aliases = inputs.map((input) => contiguous(input));
+  const wanted = aliases.filter((_, i) => needs[i]);
+  const gradients = grad(composed(aliases), wanted, { gradOutputs: [gradient], createGraph: true });
+  return aliases.map((_, i) => (needs[i] ? (gradients.shift() ?? null) : null));
 }
-
-const resultLength = ([images = 0, heads = 0, queries = 0, features = 0]: Shape) => {
-  const rows = images * heads * queries;
-  return aligned(rows * features) + rows;
-};
 
 /**
  * Inputs: query [N, H, L, E], key and value [N, G, S, E], and optionally what is added to the scores [N, H, L, S]. Output:
@@ -271,117 +207,152 @@ const resultLength = ([images = 0, heads = 0, queries = 0, features = 0]: Shape)
  */
 const attentionRow: Operator<AttentionAttributes> = {
   name: "attention",
-  infer: ([query]) => ({ shape: [resultLength(query!.shape)], dtype: "float32" }),
-  lower(lowering, node) {
+  takesNarrow: true,
+  infer: ([query]) => float32([resultLength(query!.shape)]),
+  lower(lowering, { inputs, attributes }) {
     const out = lowering.result();
-    const { operands, words, rows, features, keys } = operandsOf(lowering, node);
-    lowering.dispatch({
-      shader: forwardShader(features),
-      bindings: [...operands, out],
-      uniforms: words(rows),
-      grid: spread(Math.ceil(rows / 64)),
-      work: rows * keys * (4 * features + 20),
-    });
+    emitForward(lowering, callOf(lowering, inputs, attributes), out);
     return out;
   },
   backward({ inputs: [query, key, value, ...mask], output, gradient, attributes, needs }) {
-    const length = query!.numel;
-    const ofResult = reshape(narrow(gradient, 0, 0, length), query!.shape);
-    if (areGradientsEnabled()) {
-      // To be differentiated again, they are the gradients of the composed operators.
-      // Aliases, since query, key and value may be one tensor.
-      const [q, k, v] = [contiguous(query!), contiguous(key!), contiguous(value!)];
-      const inputs = [q, k, v];
-      const composed = composedAttention(q, k, v, mask[0] ?? null, attributes).output;
-      const gradients = grad(
-        composed,
-        inputs.filter((_, i) => needs[i]),
-        { gradOutputs: [ofResult], createGraph: true },
-      );
-      return [...inputs.map((_, i) => (needs[i] ? (gradients.shift() ?? null) : null)), ...mask.map(() => null)];
-    }
-    const operands = [query!, key!, value!, ...mask, output, ofResult];
-    const both = needs[1] || needs[2] ? apply(keyGradientRow, operands, attributes) : null;
+    const ofResult = reshape(narrow(gradient, 0, 0, query!.numel), query!.shape);
+    const none = mask.map(() => null);
+    const inputs = [query!, key!, value!];
+    if (areGradientsEnabled())
+      return [
+        ...composedGradients(
+          inputs,
+          needs,
+          ofResult,
+          ([q, k, v]) => composedAttention(q!, k!, v!, mask[0] ?? null, attributes).output,
+        ),
+        ...none,
+      ];
+    const all = apply(gradientRow, [...inputs, ...mask, output, ofResult], attributes);
+    const sections = sectionsOf(query!.shape, key!.shape);
     return [
-      needs[0] ? apply(queryGradientRow, operands, attributes) : null,
-      both && select(both, 0, 0),
-      both && select(both, 0, 1),
-      ...mask.map(() => null),
+      ...inputs.map(({ shape, numel, dtype }, i) =>
+        needs[i] ? to(reshape(narrow(all, 0, sections.offsets[i]!, numel), shape), dtype) : null,
+      ),
+      ...none,
     ];
   },
 };
 
-/** The forward pass's operands without what follows them: results and gradient. */
-const forwardNode = (node: Node): Node => ({ ...node, inputs: node.inputs.slice(0, -2) });
+/** Where the gradients of query, key and value begin in the result of `attentionGradient`. */
+function sectionsOf(query: Shape, key: Shape) {
+  const [ofQuery, ofKey] = [aligned(sizeOf(query)), aligned(sizeOf(key))];
+  return { offsets: [0, ofQuery, ofQuery + ofKey], length: ofQuery + 2 * ofKey };
+}
 
-/** Inputs: those of `attention`, its output, and the gradient of the results [N, H, L, E]. */
-const queryGradientRow: Operator<AttentionAttributes> = {
-  name: "attentionQueryGradient",
-  infer: ([query]) => query!,
-  lower(lowering, node) {
+/** Inputs: those of `attention`, its output, and the gradient of the results [N, H, L, E]. Output: the gradients. */
+const gradientRow: Operator<AttentionAttributes> = {
+  name: "attentionGradient",
+  takesNarrow: true,
+  infer: ([query, key]) => float32([sectionsOf(query!.shape, key!.shape).length]),
+  lower(lowering, { inputs, attributes }) {
     const out = lowering.result();
-    const { operands, words, rows, features, keys } = operandsOf(lowering, forwardNode(node));
-    const [results, gradient] = node.inputs.slice(-2).map((input) => lowering.dense(input));
-    lowering.dispatch({
-      shader: queryGradientShader(features),
-      bindings: [...operands, results!, gradient!, out],
-      uniforms: words(rows),
-      grid: spread(Math.ceil(rows / 64)),
-      work: rows * keys * (6 * features + 20),
+    const call = callOf(lowering, inputs.slice(0, -2), attributes);
+    const { offsets } = sectionsOf(call.queryShape, call.keyShape);
+    const [results, gradient] = inputs.slice(-2);
+    emitGradients(lowering, call, results!, gradient!, out, {
+      dq: planar(call.queryShape, offsets[0]),
+      dk: planar(call.keyShape, offsets[1]),
+      dv: planar(call.keyShape, offsets[2]),
     });
     return out;
   },
 };
 
-/** Inputs as above; output [2, N, G, S, E]: the gradients of keys and values. */
-const keyGradientRow: Operator<AttentionAttributes> = {
-  name: "attentionKeyGradient",
-  infer: ([, key]) => ({ shape: [2, ...key!.shape], dtype: "float32" }),
-  lower(lowering, node) {
+const parts = [0, 1, 2] as const;
+
+/** [N, H, L, E] of [N, L, 3, H, E]. */
+const partShape = ([images = 0, length = 0, , heads = 0, features = 0]: Shape): Shape => [
+  ...[images, heads, length, features],
+];
+
+function packedCall(lowering: Lowering, packed: Value, attributes: AttentionAttributes): Call {
+  const buffer = lowering.dense(packed);
+  const shape = partShape(packed.shape);
+  const [query, key, value] = parts.map((part) => {
+    const { offset, strides } = interleaved(shape, 3, part);
+    return { buffer, place: { offset: innerOffset(buffer) + offset, strides } };
+  });
+  return {
+    ...{ attributes, queryShape: shape, keyShape: shape, query: query!, key: key!, value: value!, mask: null },
+    results: interleaved(shape, 1, 0),
+  };
+}
+
+/** Input: [N, L, 3, H, E]. Output: the results [N, L, H, E], up to a multiple of 64, and each query's logarithm. */
+const packedRow: Operator<AttentionAttributes> = {
+  name: "packedAttention",
+  takesNarrow: true,
+  infer: ([packed]) => float32([resultLength(partShape(packed!.shape))]),
+  lower(lowering, { inputs: [packed], attributes }) {
     const out = lowering.result();
-    const { operands, words, rows, features, keys, keyRows } = operandsOf(lowering, forwardNode(node));
-    const [results, gradient] = node.inputs.slice(-2).map((input) => lowering.dense(input));
-    const deltas = lowering.allocate([rows], "float32");
-    lowering.dispatch({
-      shader: deltaShader(features),
-      bindings: [results!, gradient!, deltas],
-      uniforms: words(rows),
-      grid: spread(Math.ceil(rows / 64)),
-      work: 3 * rows * features,
-    });
-    lowering.dispatch({
-      shader: keyGradientShader(features),
-      bindings: [...operands, results!, gradient!, deltas, out],
-      uniforms: words(keyRows),
-      grid: spread(Math.ceil(keyRows / 64)),
-      work: rows * keys * (8 * features + 20),
-    });
+    emitForward(lowering, packedCall(lowering, packed!, attributes), out);
+    return out;
+  },
+  backward({ inputs: [packed], output, gradient, attributes, needs }) {
+    const [images = 0, heads = 0, length = 0, features = 0] = partShape(packed!.shape);
+    const ofResult = reshape(narrow(gradient, 0, 0, packed!.numel / 3), [images, length, heads, features]);
+    if (areGradientsEnabled())
+      return composedGradients([packed!], needs, ofResult, ([of]) => composedPacked(of!, attributes));
+    return [to(apply(packedGradientRow, [packed!, output, ofResult], attributes), packed!.dtype)];
+  },
+};
+
+/** Inputs: the packed tensor, the forward pass's output, and the gradient of the results [N, L, H, E]. */
+const packedGradientRow: Operator<AttentionAttributes> = {
+  name: "packedAttentionGradient",
+  takesNarrow: true,
+  infer: ([packed]) => float32(packed!.shape),
+  lower(lowering, { inputs: [packed, results, gradient], attributes }) {
+    const out = lowering.result();
+    const call = packedCall(lowering, packed!, attributes);
+    const dense = lowering.dense(gradient!);
+    const [, heads = 0, length = 0, features = 0] = call.queryShape;
+    const row = heads * features;
+    const byHeads = { ...dense, shape: call.queryShape, strides: [length * row, features, row, 1] };
+    const [dq, dk, dv] = parts.map((part) => interleaved(call.queryShape, 3, part));
+    emitGradients(lowering, call, results!, byHeads, out, { dq: dq!, dk: dk!, dv: dv! });
     return out;
   },
 };
 
-export const fusedAttentions: readonly Operator[] = [attentionRow, queryGradientRow, keyGradientRow];
+export const fusedAttentions: readonly Operator[] = [attentionRow, gradientRow, packedRow, packedGradientRow];
 
-/**
- * From so many scores on (4 MiB of them) the fused kernels pay: they save memory, but below it products in tiles are
- * two to three times as fast on a software adapter.
- */
-const fewestScores = 2 ** 20;
+/** Self-attention of [N, L, 3, H, E] made of products and a softmax. Returns [N, L, H, E]. */
+export function composedPacked(packed: Tensor, attributes: AttentionAttributes): Tensor {
+  const [query, key, value] = parts.map((part) => transpose(select(packed, 2, part), 1, 2));
+  return transpose(composedAttention(query!, key!, value!, null, attributes).output, 1, 2);
+}
 
-/** Whether the matrix of scores is so large that it isn't to be held. */
-export const isLarge = (query: Tensor, key: Tensor): boolean =>
-  (query.numel / Math.max(1, query.size(-1))) * key.size(-2) >= fewestScores;
+/** Self-attention of [N, L, 3, H, E] by the fused kernels. Returns [N, L, H, E]. */
+export function packedAttention(packed: Tensor, attributes: AttentionAttributes): Tensor {
+  const [images = 0, length = 0, , heads = 0, features = 0] = packed.shape;
+  const results = narrow(apply(packedRow, [packed], attributes), 0, 0, packed.numel / 3);
+  return to(reshape(results, [images, length, heads, features]), packed.dtype);
+}
+
+/** Whether the fused kernels serve heads of so many features. */
+const servesFeatures = (features: number): boolean => features % 4 === 0 && features <= mostFeatures && features > 0;
 
 /** Whether the fused kernels serve this: equal features in multiples of 4, and a mask that needs no gradient. */
 export function canFuse(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | null): boolean {
   const features = query.size(-1);
-  const isPlain = features % 4 === 0 && features <= mostFeatures && value.size(-1) === features;
+  const isPlain = servesFeatures(features) && value.size(-1) === features;
   const lead = (of: Tensor) => of.shape.slice(0, -3).join();
   const isBatched = query.ndim === 4 && lead(query) === lead(key) && lead(query) === lead(value);
   const hasValues = query.numel > 0 && key.numel > 0;
   const groups = query.size(-3) / key.size(-3);
-  return isPlain && isBatched && hasValues && Number.isInteger(groups) && !mask?.requiresGrad;
+  const hasOneType = query.dtype === key.dtype && query.dtype === value.dtype;
+  return isPlain && isBatched && hasValues && hasOneType && Number.isInteger(groups) && !mask?.requiresGrad;
 }
+
+/** Whether the fused kernels serve [N, L, 3, H, E]. */
+export const canFusePacked = (packed: Tensor): boolean => packed.numel > 0 && servesFeatures(packed.size(-1));
 
 /** Attention of [N, H, L, E] by the fused kernels; the mask broadcasts to [N, H, L, S]. */
 export function fusedAttention(
@@ -393,5 +364,6 @@ export function fusedAttention(
 ): Tensor {
   const scores = [...query.shape.slice(0, -1), key.size(-2)];
   const inputs = mask ? [query, key, value, expand(mask, scores)] : [query, key, value];
-  return reshape(narrow(apply(attentionRow, inputs, attributes), 0, 0, sizeOf(query.shape)), query.shape);
+  const results = narrow(apply(attentionRow, inputs, attributes), 0, 0, query.numel);
+  return to(reshape(results, query.shape), query.dtype);
 }
