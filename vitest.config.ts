@@ -15,7 +15,7 @@ const inFirefox =
         "src/gpu/device.browser.test.ts",
         "src/tensor/{elementwise,narrowFloats,numerics}.browser.test.ts",
         "src/optim/*.browser.test.ts",
-        "tests/{operators,training}.browser.test.ts",
+        "tests/{extremes,operators,training}.browser.test.ts",
       ];
 
 export default defineConfig({

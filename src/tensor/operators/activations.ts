@@ -85,7 +85,7 @@ export const hardsigmoid = (input: Tensor): Tensor => div(relu6(add(input, 3)), 
 /** x relu6(x + 3) / 6 (Howard et al. 2019). */
 export function hardswish(input: Tensor): Tensor {
   const inside = clamp(input, -3, 3);
-  return where(lt(input, -3), 0, where(le(input, 3), div(mul(inside, add(inside, 3)), 6), input));
+  return where(lt(input, -3), 0, where(lt(input, 3), div(mul(inside, add(inside, 3)), 6), input));
 }
 
 /** 0 where |x| <= lambda, x elsewhere. */

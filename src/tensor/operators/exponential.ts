@@ -1,4 +1,4 @@
-import { add, div, eq, le, log, logicalAnd, mul, sigmoid, sub, where } from "./elementwise";
+import { add, div, eq, exp, le, log, logicalAnd, mul, sigmoid, sub, where } from "./elementwise";
 import { elementwiseRow as row } from "./elementwiseRow";
 import {
   expm1 as expm1Shader,
@@ -21,7 +21,8 @@ const expm1Row = row({
   name: "expm1",
   body: "return exp_minus_one(a);",
   helpers: expm1Shader,
-  gradient: ({ gradient, output }) => [mul(gradient, add(output, 1))],
+  // exp(x) and not the output plus 1, which is 0 where the output rounds to -1.
+  gradient: ({ gradient, inputs: [x] }) => [mul(gradient, exp(x!))],
 });
 const log1pRow = row({
   name: "log1p",

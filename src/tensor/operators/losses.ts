@@ -70,7 +70,9 @@ export const smoothL1Loss = autocasting(
     if (beta === 0) return l1Loss(input, target, reduction ? { reduction } : {});
     const difference = sub(input, target);
     const distance = abs(difference);
-    const parabola = mul(mul(difference, difference), 0.5 / beta);
+    // Clamped, so that its slope is finite where it isn't taken.
+    const near = clamp(difference, -beta, beta);
+    const parabola = mul(mul(near, near), 0.5 / beta);
     return reduceLoss(where(lt(distance, beta), parabola, sub(distance, beta / 2)), reduction);
   },
 );
@@ -87,7 +89,8 @@ export const huberLoss = autocasting(
     if (!(delta > 0)) throw new OperatorError("huberLoss", `delta is ${delta}; expected a number above 0`);
     const difference = sub(input, target);
     const distance = abs(difference);
-    const parabola = mul(mul(difference, difference), 0.5);
+    const near = clamp(difference, -delta, delta);
+    const parabola = mul(mul(near, near), 0.5);
     return reduceLoss(where(lt(distance, delta), parabola, mul(sub(distance, delta / 2), delta)), reduction);
   },
 );
