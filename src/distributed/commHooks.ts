@@ -11,7 +11,8 @@ export interface GradBucket {
 }
 
 /**
- * Reduces a bucket. Hooks are called for one bucket after another, in the same order on all ranks, and the values they leave must be the
+ * Reduces a bucket over the ranks of `group`. Hooks are called for the buckets in the same order on all ranks, for the next one before the last
+ * is done, each of the two with a group of its own; so a hook's collectives are to be those of its group. The values it leaves must be the
  * same to the bit on all ranks. A NaN or an infinity that a rank gives must not get lost, or a gradient scaler misses it.
  */
 export type CommHook = (bucket: GradBucket, group: ProcessGroup) => Promise<void>;

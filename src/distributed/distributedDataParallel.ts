@@ -8,8 +8,8 @@ import {
   type Tensor,
   zeros,
 } from "../tensor";
-import { type BucketRange, bucketRanges } from "./buckets";
-import { allReduceHook, type CommHook } from "./commHooks";
+import { BucketReducer, defaultCapMb } from "./bucketReducer";
+import type { CommHook } from "./commHooks";
 import { getProcessGroup } from "./defaultGroup";
 import { checkReplicas } from "./distributedDataParallelCheck";
 import { type JoinOptions, type JoinSettings, runJoined } from "./join";
@@ -19,7 +19,10 @@ import { CollectiveError } from "./work";
 export interface DistributedDataParallelOptions {
   /** Default: the group of initProcessGroup. */
   readonly processGroup?: ProcessGroup;
-  /** The size of a bucket of gradients, in MB (2^20 bytes). The first has at most 1 MB. Default: 25. */
+  /**
+   * The size of a bucket of gradients, in MB (2^20 bytes). The first has at most 1 MB. Default: 25, or a sixteenth of the gradients where that
+   * is less, so that even a small model's are on their way while backward runs.
+   */
   readonly bucketCapMb?: number;
   /** Whether rank 0's buffers (batch norm's running moments, say) go to all ranks in each step. Default: true. */
   readonly broadcastBuffers?: boolean;
@@ -37,12 +40,6 @@ export interface AverageOptions {
    * the mean over ranks, in which a small share weighs as much as a large one.
    */
   readonly samples?: number;
-}
-
-/** A range of the flat gradients, on the GPU and here. */
-interface Bucket extends BucketRange {
-  readonly range: Tensor;
-  readonly gradients: Float32Array<ArrayBuffer>;
 }
 
 /**
@@ -67,8 +64,6 @@ export interface StepHeader {
   readonly uses: Float32Array;
 }
 
-const firstBucketMb = 1;
-
 /**
  * A module whose replicas on all ranks stay equal, as torch's DistributedDataParallel. Backward passes here are recorded and run later,
  * so the averaging is a call of its own, between `backward()` and the optimizer's step:
@@ -81,14 +76,16 @@ const firstBucketMb = 1;
  *     optimizer.step();
  *
  * Gradients lie in one buffer, in the reverse of the parameters' order, cut into buckets. A bucket is read, reduced and written back as
- * soon as backward has computed it, while the rest is still being computed.
+ * soon as backward has computed it, while the rest is still being computed, and while the bucket before it is reduced.
  */
 export class DistributedDataParallel<M extends Module = Module> extends Module {
   /** Trainable parameters and their gradients, the last parameter first. */
   readonly flat: FlatParameters;
   #group: ProcessGroup;
   readonly #bucketCapMb: number;
-  #buckets: readonly Bucket[];
+  #reducer: BucketReducer;
+  /** The buckets on the GPU. */
+  readonly #ranges: readonly Tensor[];
   /** Trainable parameters in the layout's order, with the places of their gradients. */
   readonly #parameters: readonly { readonly name: string; readonly parameter: Tensor; readonly view: Tensor }[];
   /** Float32 and int32; integers travel as the bits that they are. */
@@ -96,7 +93,6 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
   readonly #findUnusedParameters: boolean;
   /** Parameters that a backward pass has reached since gradients were last averaged. */
   readonly #used = new Set<Tensor>();
-  #hook: CommHook = allReduceHook;
   #hasOwnHook = false;
   #withoutSync = 0;
   #join: JoinSettings | null = null;
@@ -104,10 +100,10 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
   private constructor(
     readonly module: M,
     group: ProcessGroup,
-    { bucketCapMb = 25, broadcastBuffers = true, findUnusedParameters = false }: DistributedDataParallelOptions,
+    { bucketCapMb, broadcastBuffers = true, findUnusedParameters = false }: DistributedDataParallelOptions,
   ) {
     super();
-    if (!(bucketCapMb > 0))
+    if (bucketCapMb !== undefined && !(bucketCapMb > 0))
       throw new RangeError(`DistributedDataParallel: bucketCapMb is ${bucketCapMb}; it must be above 0.`);
     const named = module.namedParameters().filter(([, { requiresGrad }]) => requiresGrad);
     if (named.length === 0)
@@ -124,8 +120,9 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
       return { name, parameter, view };
     });
     this.#group = group;
-    this.#bucketCapMb = bucketCapMb;
-    this.#buckets = this.#makeBuckets();
+    this.#bucketCapMb = bucketCapMb ?? defaultCapMb(this.flat.layout);
+    this.#reducer = new BucketReducer(group, this.flat.layout, this.#bucketCapMb);
+    this.#ranges = this.#reducer.buckets.map(({ from, to }) => this.flat.gradientRange(from, to));
     this.#buffers = broadcastBuffers
       ? module
           .buffers()
@@ -160,23 +157,27 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
 
   /** Goes on in another group, such as that of the ranks that are left after a loss, all of which have the same weights. */
   moveTo(group: ProcessGroup): void {
+    const former = this.#reducer;
     this.#group = group;
     // What hooks keep for the buckets belongs to the former ranks.
-    this.#buckets = this.#makeBuckets();
+    this.#reducer = new BucketReducer(group, this.flat.layout, this.#bucketCapMb);
+    this.#reducer.hook = former.hook;
+    former.destroy();
   }
 
   /** The sizes of the buckets in elements, padding included, in the order in which they are reduced. */
   get bucketLengths(): readonly number[] {
-    return this.#buckets.map(({ from, to }) => to - from);
+    return this.#reducer.buckets.map(({ from, to }) => to - from);
   }
 
   /**
-   * Lets `hook` reduce the buckets in place of a plain all-reduce. All ranks must register the same, before the first step and once.
+   * Lets `hook` reduce the buckets in place of a plain all-reduce. All ranks must register the same, before the first step and once. It is
+   * called for two buckets at once: its collectives are to be those of the group that it is given.
    */
   registerCommHook(hook: CommHook): void {
     if (this.#hasOwnHook)
       throw new Error("DistributedDataParallel: there is a communication hook already; it takes one.");
-    this.#hook = hook;
+    this.#reducer.hook = hook;
     this.#hasOwnHook = true;
   }
 
@@ -216,11 +217,14 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
     const reads = isAlone ? [] : this.#startReads();
     const sums = await header;
     this.#check(sums);
-    if (!isAlone) await this.#reduce(reads, this.#weight(sums, samples));
+    if (!isAlone)
+      await this.#reducer.reduce(reads, this.#weight(sums, samples), ({ index, gradients }) =>
+        this.#ranges[index]!.write(gradients),
+      );
     for (const [index, { parameter, view }] of this.#parameters.entries())
       parameter.grad = sums.uses[index] === 0 && this.#findUnusedParameters ? null : view;
     this.#used.clear();
-    await this.#broadcastBuffers(sums.source, reads.slice(this.#buckets.length));
+    await this.#broadcastBuffers(sums.source, reads.slice(this.#ranges.length));
   }
 
   /**
@@ -253,14 +257,6 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
     const packed = new Set(this.#parameters.map(({ parameter }) => parameter));
     for (const tensor of new Set(module.stateDict().values()))
       if (!packed.has(tensor) && tensor.numel > 0) await group.broadcast(tensor, source).wait();
-  }
-
-  #makeBuckets(): readonly Bucket[] {
-    return bucketRanges(this.flat.layout, this.#bucketCapMb, firstBucketMb).map((range) => ({
-      ...range,
-      range: this.flat.gradientRange(range.from, range.to),
-      gradients: new Float32Array(range.to - range.from),
-    }));
   }
 
   #startHeader(samples: number | undefined): Promise<StepHeader> {
@@ -313,7 +309,7 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
   #startReads(): readonly Promise<void>[] {
     const isSource = this.group.rank === 0 || this.#join !== null;
     const reads = readAsComputed([
-      ...this.#buckets.map(({ range, gradients }) => ({ tensor: range, into: gradients })),
+      ...this.#reducer.buckets.map(({ index, gradients }) => ({ tensor: this.#ranges[index]!, into: gradients })),
       ...(isSource ? this.#buffers.map(({ tensor, values }) => ({ tensor, into: values })) : []),
     ]);
     // One that fails ends the step; what becomes of those behind it is nobody's business.
@@ -353,28 +349,11 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
     return 1 / (this.#join?.divideByInitialWorldSize === false ? active : this.group.worldSize);
   }
 
-  /** Reduces the buckets in their order, each once it is read, and writes it back. */
-  async #reduce(reads: readonly Promise<void>[], weight: number): Promise<void> {
-    for (const bucket of this.#buckets) {
-      await reads[bucket.index];
-      const { gradients, range } = bucket;
-      if (weight !== 1) for (let i = 0; i < gradients.length; i += 1) gradients[i] = gradients[i]! * weight;
-      await this.#hook(this.#gradBucket(bucket), this.group);
-      range.write(gradients);
-    }
-  }
-
-  #gradBucket({ index, entries, gradients }: Bucket) {
-    return { index, isLast: index === this.#buckets.length - 1, entries, gradients };
-  }
-
   /** Takes part in a step of ranks that still have inputs. */
   async #shadow({ weighted, active, source }: StepHeader): Promise<void> {
     this.#checkWeights(weighted, active);
-    for (const bucket of this.#buckets) {
-      bucket.gradients.fill(0);
-      await this.#hook(this.#gradBucket(bucket), this.group);
-    }
+    for (const { gradients } of this.#reducer.buckets) gradients.fill(0);
+    await this.#reducer.reduce([], 1);
     await this.#broadcastBuffers(source, []);
   }
 

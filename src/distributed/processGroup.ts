@@ -36,6 +36,9 @@ export interface ProcessGroupOptions {
   readonly clock?: Clock;
 }
 
+/** Numbers of groups above this are duplicates'. */
+const duplicatesPerGroup = 2 ** 16;
+
 /** A group within a world. */
 interface Membership {
   readonly world: World;
@@ -66,6 +69,7 @@ export class ProcessGroup {
   readonly #world: World;
   readonly #id: number;
   readonly #exchange: GroupExchange;
+  #duplicates = 0;
 
   constructor(options: ProcessGroupOptions | Membership) {
     const membership = "world" in options ? options : worldOf(options);
@@ -102,6 +106,15 @@ export class ProcessGroup {
     const own = groups.find((group) => group !== null);
     if (own === undefined || own === null) throw new Error("newSubgroups: this rank is in no group.");
     return own;
+  }
+
+  /**
+   * Another group of the same ranks, whose collectives have an order of their own, as MPI_Comm_dup's. Every rank of this group must call this.
+   */
+  duplicate(): ProcessGroup {
+    this.#duplicates += 1;
+    const id = (this.#id + 1) * duplicatesPerGroup + this.#duplicates;
+    return new ProcessGroup({ world: this.#world, id, ranks: this.ranks });
   }
 
   /** The rank in the whole world of a rank in this group. */

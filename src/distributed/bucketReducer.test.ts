@@ -1,0 +1,165 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { expect, test } from "vitest";
+import { VirtualClock } from "../base/virtualClock";
+import type { ParameterLayout } from "../tensor";
+import { SimulatedHub } from "../transport/simulated";
+import { BucketReducer, defaultCapMb } from "./bucketReducer";
+import type { CommHook } from "./commHooks";
+import { fp16CompressHook } from "./commHooksQuantized";
+import { ProcessGroup } from "./processGroup";
+import { idOf, makeRanks } from "./testing/ranks";
+
+/** Layers of equal size. */
+function layoutOf(layers: number, length: number): ParameterLayout {
+  const entries = Array.from({ length: layers }, (_, index) => ({
+    name: `layer ${index}`,
+    shape: [length],
+    offset: index * length,
+    length,
+  }));
+  return { entries, length: layers * length };
+}
+
+/** Ranks whose links carry 1 MB/s, 5 ms away from each other. */
+function makeSlowRanks(worldSize: number, layout: ParameterLayout) {
+  const clock = new VirtualClock();
+  const hub = new SimulatedHub({ clock, bytesPerSecond: 1e6, latency: [5, 5] });
+  const members = Array.from({ length: worldSize }, (_, rank) => idOf(rank));
+  const networks = members.map((member) => hub.join(member));
+  for (const [index, a] of members.entries()) for (const b of members.slice(index + 1)) hub.connect(a, b);
+  const reducers = networks.map(
+    (network) => new BucketReducer(new ProcessGroup({ network, members, clock }), layout, defaultCapMb(layout)),
+  );
+  /** A step in which each rank computes for so long. @returns its milliseconds. */
+  const step = async (computeMilliseconds: (rank: number) => number): Promise<number> => {
+    const began = clock.now();
+    let running = worldSize;
+    for (const [rank, reducer] of reducers.entries()) {
+      const { buckets } = reducer;
+      // Every bucket takes a part of backward.
+      const ready = buckets.map(
+        ({ to, gradients }) =>
+          new Promise<void>((resolve) =>
+            clock.setTimeout(
+              () => {
+                gradients.fill(rank + 1);
+                resolve();
+              },
+              (computeMilliseconds(rank) * to) / layout.length,
+            ),
+          ),
+      );
+      void reducer.reduce(ready, 1 / worldSize).then(() => {
+        running -= 1;
+      });
+    }
+    expect(await clock.runUntil(() => running === 0)).toBe(true);
+    return clock.now() - began;
+  };
+  return { clock, reducers, step };
+}
+
+test("a step takes at most 1.15 times the longer of compute and communication, where both are about equal", async () => {
+  for (const worldSize of [2, 3, 4])
+    for (const megabytes of [2, 8]) {
+      const layout = layoutOf(32, (megabytes * 2 ** 20) / 4 / 32);
+      const { reducers, step } = makeSlowRanks(worldSize, layout);
+      const communication = await step(() => 0);
+      // No less than the bytes take: the lines are busy all along.
+      const bound = ((2 * (worldSize - 1)) / worldSize) * 4 * layout.length * 1e-3;
+      expect(communication).toBeGreaterThan(bound);
+      expect(communication).toBeLessThan(1.05 * bound);
+      for (const compute of [0.9 * communication, communication, 1.1 * communication])
+        expect(
+          (await step(() => compute)) / Math.max(compute, communication),
+          `${worldSize} ranks, ${megabytes} MB, ${compute} of ${communication} ms`,
+        ).toBeLessThan(1.15);
+      for (const { buckets } of reducers)
+        for (const { gradients } of buckets) expect(gradients.at(-1)).toBeCloseTo((worldSize + 1) / 2, 6);
+    }
+});
+
+test("beside the reduced gradients a step holds at most twice the largest bucket a member, also where one is slow", async () => {
+  setFlagsFromString("--expose-gc");
+  const collectGarbage: () => void = runInNewContext("gc");
+  const held = () => {
+    collectGarbage();
+    return process.memoryUsage().arrayBuffers;
+  };
+  const worldSize = 3;
+  const { clock, reducers, step } = makeSlowRanks(worldSize, layoutOf(16, 2 ** 17));
+  const largest = Math.max(...reducers[0]!.buckets.map(({ gradients }) => gradients.byteLength));
+  expect(largest).toBe(2 ** 19);
+  await step(() => 0);
+  const before = held();
+  let most = 0;
+  let isOver = false;
+  let samples = 0;
+  const sample = () => {
+    most = Math.max(most, held() - before);
+    samples += 1;
+    if (!isOver) clock.setTimeout(sample, 300);
+  };
+  clock.setTimeout(sample, 300);
+  await step((rank) => (rank === 1 ? 15_000 : 5000));
+  isOver = true;
+  await clock.advance(300);
+  expect(samples).toBeGreaterThan(40);
+  expect(most).toBeGreaterThan(0);
+  expect(most / worldSize).toBeLessThanOrEqual(2 * largest);
+});
+
+test("two buckets are reduced at once and never three, begun in their order on all ranks", async () => {
+  const { groups, settle, clock } = makeRanks(3);
+  const layout = layoutOf(7, 2 ** 15);
+  const reducers = groups.map((group) => new BucketReducer(group, layout, 1e-6));
+  const begun: number[][] = groups.map(() => []);
+  const most = groups.map(() => 0);
+  const runs = reducers.map((reducer, rank) => {
+    let running = 0;
+    reducer.hook = async (bucket, group) => {
+      begun[rank]!.push(bucket.index);
+      running += 1;
+      most[rank] = Math.max(most[rank]!, running);
+      await fp16CompressHook(bucket, group);
+      running -= 1;
+    };
+    for (const { index, gradients } of reducer.buckets) gradients.fill(10 * index + rank);
+    // Every rank's buckets are there at other times.
+    const ready = reducer.buckets.map(
+      ({ index }) => new Promise<void>((resolve) => clock.setTimeout(resolve, ((7 * index + 3 * rank) % 5) * 40)),
+    );
+    return reducer.reduce(ready, 1);
+  });
+  await settle(Promise.all(runs));
+  for (const order of begun) expect(order).toEqual([0, 1, 2, 3, 4, 5, 6]);
+  expect(most).toEqual([2, 2, 2]);
+  for (const { buckets } of reducers)
+    for (const { index, gradients } of buckets) expect(gradients[5]).toBe(30 * index + 3);
+});
+
+test("a bucket that fails ends the step on all ranks, with its reason, after what runs has ended", async () => {
+  const { groups, settle } = makeRanks(2);
+  const reducers = groups.map((group) => new BucketReducer(group, layoutOf(6, 1000), 1e-6));
+  let running = 0;
+  const hook: CommHook = async ({ index, gradients }, group) => {
+    running += 1;
+    const odd = index === 2 && group.rank === 1 ? 1 : 0;
+    await group
+      .allReduce(new Float32Array(gradients.length + odd))
+      .wait()
+      .finally(() => {
+        running -= 1;
+      });
+  };
+  for (const reducer of reducers) reducer.hook = hook;
+  const outcomes = await settle(Promise.allSettled(reducers.map((reducer) => reducer.reduce([], 1))));
+  expect(running).toBe(0);
+  for (const outcome of outcomes)
+    expect(outcome).toMatchObject({
+      status: "rejected",
+      reason: { message: expect.stringMatching(/Rank 0 called .*float32\[1000\].*rank 1 called .*float32\[1001\]/s) },
+    });
+  for (const reducer of reducers) reducer.destroy();
+});
