@@ -84,6 +84,8 @@ test("beside the reduced gradients a step holds at most twice the largest bucket
   setFlagsFromString("--expose-gc");
   const collectGarbage: () => void = runInNewContext("gc");
   const held = () => {
+    // Memory that the first pass finds unused is given back before the second.
+    collectGarbage();
     collectGarbage();
     return process.memoryUsage().arrayBuffers;
   };
@@ -92,12 +94,14 @@ test("beside the reduced gradients a step holds at most twice the largest bucket
   const largest = Math.max(...reducers[0]!.buckets.map(({ gradients }) => gradients.byteLength));
   expect(largest).toBe(2 ** 19);
   await step(() => 0);
+  await clock.advance(1000);
   const before = held();
   let most = 0;
   let isOver = false;
   let samples = 0;
   const sample = () => {
-    most = Math.max(most, held() - before);
+    const now = held() - before;
+    most = Math.max(most, now);
     samples += 1;
     if (!isOver) clock.setTimeout(sample, 300);
   };
@@ -106,7 +110,8 @@ test("beside the reduced gradients a step holds at most twice the largest bucket
   isOver = true;
   await clock.advance(300);
   expect(samples).toBeGreaterThan(40);
-  expect(most).toBeGreaterThan(0);
+  // A slow rank keeps what the others send it of their first buckets.
+  expect(most).toBeGreaterThan(largest / worldSize);
   expect(most / worldSize).toBeLessThanOrEqual(2 * largest);
 });
 
