@@ -1,73 +1,22 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
-import { VirtualClock } from "../base/virtualClock";
-import type { ParameterLayout } from "../tensor";
-import { SimulatedHub } from "../transport/simulated";
-import { BucketReducer, defaultCapMb } from "./bucketReducer";
+import { BucketReducer } from "./bucketReducer";
 import type { CommHook } from "./commHooks";
 import { fp16CompressHook } from "./commHooksQuantized";
-import { ProcessGroup } from "./processGroup";
-import { idOf, makeRanks } from "./testing/ranks";
+import { layoutOf, simulateOverlap } from "./simulation/overlap";
+import { makeRanks } from "./testing/ranks";
 
-/** Layers of equal size. */
-function layoutOf(layers: number, length: number): ParameterLayout {
-  const entries = Array.from({ length: layers }, (_, index) => ({
-    name: `layer ${index}`,
-    shape: [length],
-    offset: index * length,
-    length,
-  }));
-  return { entries, length: layers * length };
-}
-
-/** Ranks whose links carry 1 MB/s, 5 ms away from each other. */
-function makeSlowRanks(worldSize: number, layout: ParameterLayout) {
-  const clock = new VirtualClock();
-  const hub = new SimulatedHub({ clock, bytesPerSecond: 1e6, latency: [5, 5] });
-  const members = Array.from({ length: worldSize }, (_, rank) => idOf(rank));
-  const networks = members.map((member) => hub.join(member));
-  for (const [index, a] of members.entries()) for (const b of members.slice(index + 1)) hub.connect(a, b);
-  const reducers = networks.map(
-    (network) => new BucketReducer(new ProcessGroup({ network, members, clock }), layout, defaultCapMb(layout)),
-  );
-  /** A step in which each rank computes for so long. @returns its milliseconds. */
-  const step = async (computeMilliseconds: (rank: number) => number): Promise<number> => {
-    const began = clock.now();
-    let running = worldSize;
-    for (const [rank, reducer] of reducers.entries()) {
-      const { buckets } = reducer;
-      // Every bucket takes a part of backward.
-      const ready = buckets.map(
-        ({ to, gradients }) =>
-          new Promise<void>((resolve) =>
-            clock.setTimeout(
-              () => {
-                gradients.fill(rank + 1);
-                resolve();
-              },
-              (computeMilliseconds(rank) * to) / layout.length,
-            ),
-          ),
-      );
-      void reducer.reduce(ready, 1 / worldSize).then(() => {
-        running -= 1;
-      });
-    }
-    expect(await clock.runUntil(() => running === 0)).toBe(true);
-    return clock.now() - began;
-  };
-  return { clock, reducers, step };
-}
+const slowLinks = { bytesPerSecond: 1e6, latencyMilliseconds: 5 };
 
 test("a step takes at most 1.15 times the longer of compute and communication, where both are about equal", async () => {
   for (const worldSize of [2, 3, 4])
     for (const megabytes of [2, 8]) {
-      const layout = layoutOf(32, (megabytes * 2 ** 20) / 4 / 32);
-      const { reducers, step } = makeSlowRanks(worldSize, layout);
+      const modelBytes = megabytes * 2 ** 20;
+      const { buckets, step } = simulateOverlap({ peers: worldSize, modelBytes, layers: 32, ...slowLinks });
       const communication = await step(() => 0);
       // No less than the bytes take: the lines are busy all along.
-      const bound = ((2 * (worldSize - 1)) / worldSize) * 4 * layout.length * 1e-3;
+      const bound = ((2 * (worldSize - 1)) / worldSize) * modelBytes * 1e-3;
       expect(communication).toBeGreaterThan(bound);
       expect(communication).toBeLessThan(1.05 * bound);
       for (const compute of [0.9 * communication, communication, 1.1 * communication])
@@ -75,8 +24,8 @@ test("a step takes at most 1.15 times the longer of compute and communication, w
           (await step(() => compute)) / Math.max(compute, communication),
           `${worldSize} ranks, ${megabytes} MB, ${compute} of ${communication} ms`,
         ).toBeLessThan(1.15);
-      for (const { buckets } of reducers)
-        for (const { gradients } of buckets) expect(gradients.at(-1)).toBeCloseTo((worldSize + 1) / 2, 6);
+      for (const of of buckets)
+        for (const { gradients } of of) expect(gradients.at(-1)).toBeCloseTo((worldSize + 1) / 2, 6);
     }
 });
 
@@ -90,8 +39,13 @@ test("beside the reduced gradients a step holds at most twice the largest bucket
     return process.memoryUsage().arrayBuffers;
   };
   const worldSize = 3;
-  const { clock, reducers, step } = makeSlowRanks(worldSize, layoutOf(16, 2 ** 17));
-  const largest = Math.max(...reducers[0]!.buckets.map(({ gradients }) => gradients.byteLength));
+  const { clock, buckets, step } = simulateOverlap({
+    peers: worldSize,
+    modelBytes: 2 ** 23,
+    layers: 16,
+    ...slowLinks,
+  });
+  const largest = Math.max(...buckets[0]!.map(({ gradients }) => gradients.byteLength));
   expect(largest).toBe(2 ** 19);
   await step(() => 0);
   await clock.advance(1000);
