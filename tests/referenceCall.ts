@@ -5,8 +5,10 @@ import { decode, type ReferenceArgument, type ReferenceCase, type ReferenceTenso
 export const dtypeOf = ({ dtype }: ReferenceTensor): DType =>
   dtype === "float32" || dtype === "bool" ? dtype : "int32";
 
-export function toTensor(given: ReferenceTensor, requiresGrad = false): Tensor {
-  return tensor(decode(given), { shape: given.shape, dtype: dtypeOf(given), requiresGrad });
+/** @param floats the type of tensors that the reference has in float32. */
+export function toTensor(given: ReferenceTensor, requiresGrad = false, floats: DType = "float32"): Tensor {
+  const dtype = dtypeOf(given);
+  return tensor(decode(given), { shape: given.shape, dtype: dtype === "float32" ? floats : dtype, requiresGrad });
 }
 
 /**
@@ -20,9 +22,11 @@ export class ReferenceCall {
   readonly #case: ReferenceCase;
 
   /** @param parameters PyTorch's names in order; a last one that begins with "*" takes all arguments that are left. */
-  constructor(reference: ReferenceCase, parameters: readonly string[]) {
+  constructor(reference: ReferenceCase, parameters: readonly string[], floats: DType = "float32") {
     this.#case = reference;
-    this.tensors = reference.tensors.map((given, index) => toTensor(given, Boolean(reference.gradients?.[index])));
+    this.tensors = reference.tensors.map((given, index) =>
+      toTensor(given, Boolean(reference.gradients?.[index]), floats),
+    );
     const rest = parameters.at(-1)?.startsWith("*") ? parameters.length - 1 : null;
     for (const [index, argument] of reference.args.entries()) {
       if (rest !== null && index >= rest) continue;

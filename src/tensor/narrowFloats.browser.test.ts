@@ -148,6 +148,15 @@ test.each(Object.entries(families))("%s: results and gradients are float32's, ro
   }
 });
 
+test.each(types)("gradients of a %s leaf add up over backward passes", async (dtype) => {
+  const x = torch.tensor([1, 2, 3, 4, 5], { dtype, requiresGrad: true });
+  const y = torch.tensor([5, 4, 3, 2, 1], { dtype });
+  torch.mul(x, y).backward(torch.ones([5], { dtype }));
+  await torch.flush();
+  torch.mul(x, y).backward(torch.ones([5], { dtype }));
+  expect(await x.grad!.array()).toEqual([10, 8, 6, 4, 2]);
+});
+
 test("float16 is read and stored natively where the adapter has shader-f16, and packed elsewhere", async () => {
   const adapter = await navigator.gpu.requestAdapter();
   const hasHalves = adapter!.features.has("shader-f16");

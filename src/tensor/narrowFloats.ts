@@ -95,7 +95,8 @@ export function withNarrowReads(
     code = `${withCalls(code.slice(0, match.index), name)}${head}${name}: array<${stored}>;${withCalls(code.slice(at), name)}`;
     if (isNative && !code.startsWith(enableHalves)) code = enableHalves + code;
   }
-  return { ...shader, code: `${code}\n${[...functions].join("\n")}\n` };
+  const missing = [...functions].filter((text) => !code.includes(text));
+  return { ...shader, code: `${code}\n${missing.join("\n")}\n` };
 }
 
 /** Replaces `name[index]` by `narrow_name(u32(index))`. */

@@ -3,7 +3,7 @@ import { isFloating } from "../dtype";
 import { describeShape, OperatorError } from "../shape";
 import type { Tensor } from "../tensor";
 import { arange } from "./creation";
-import { add, le, mul, where } from "./elementwise";
+import { add, le, mul, to, where } from "./elementwise";
 import {
   type AttentionAttributes,
   canFuse,
@@ -94,8 +94,8 @@ export function composedAttention(
   const [keys, values] = heads === null ? [key, value] : [repeatHeads(key, heads), repeatHeads(value, heads)];
   const scores = matmul(mul(query, scale), transpose(keys, -2, -1));
   const causal = isCausal ? where(causalMask(query.size(-2), key.size(-2)), scores, Number.NEGATIVE_INFINITY) : scores;
-  const probabilities = softmaxOver(mask ? add(causal, mask) : causal, -1);
-  const weights = dropout ? dropout(probabilities) : probabilities;
+  const probabilities = softmaxOver(mask ? add(causal, to(mask, causal.dtype)) : causal, -1);
+  const weights = dropout ? to(dropout(probabilities), probabilities.dtype) : probabilities;
   return { output: matmul(weights, values), weights };
 }
 

@@ -48,7 +48,7 @@ export function embeddingBag(indices: Tensor, weight: Tensor, options: Embedding
   const padding = paddingIndex(operator, paddingIdx, weight.shape[0]!);
   const bags = bagsOf(offsets ?? arange(0, count, indices.shape[1] ?? 1, "int32"), includeLastOffset, count);
   const isMember = padding < 0 ? bags : logicalAnd(bags, unsqueeze(ne(flat, padding), 0));
-  const members = to(isMember, "float32");
+  const members = to(isMember, weighted.dtype);
   switch (mode) {
     case "sum":
       return matmul(members, weighted);
