@@ -5,10 +5,10 @@ import { isFloating, isNarrow } from "../dtype";
 import { broadcastShapes, describeShape, OperatorError, type Shape, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
 import { copyInto } from "./copy";
-import { add, to } from "./elementwise";
+import { add, mul, to } from "./elementwise";
 import { type Layout, type MatmulKernel, stridedMatmul, type Tile } from "./matmulShader";
 import { matmulSite, matmulVariantNamed, usualVariants, workgroupsOf } from "./matmulVariants";
-import { sumParts } from "./reduction";
+import { sum, sumParts } from "./reduction";
 import { type BufferValue, innerOffset, type Lowering, type Operator, type Producer } from "./table";
 import { reshape, sumTo, transpose } from "./views";
 
@@ -94,6 +94,8 @@ function evenStep(batch: readonly number[], strides: readonly number[]): number 
 const enoughWorkgroups = { software: 4, hardware: 128 } as const;
 /** A sum is cut into parts of at least so many products. */
 const leastDepth = 256;
+/** And of at most so many: each addition to a long sum rounds it. */
+const largestDepth = 16_384;
 /** Smaller products than this, in operations or along a dimension, don't pay for laying their operands out anew. */
 const packedWork = 2 ** 20;
 const packedSize = 16;
@@ -104,11 +106,10 @@ function emitMatmul(lowering: Lowering, left: Matrix, right: Matrix, shape: Shap
   const depth = left.columns;
   const batches = sizeOf(shape.slice(0, -2));
   const work = 2 * batches * m * n * depth + batches * m * n;
+  // Operands that lie otherwise are laid out anew where that pays.
   const paysToPack = work >= packedWork && Math.min(m, n) >= packedSize && depth > 0;
-  // Vectors across the result, a row of operands at a time, are walked fastest by a software adapter.
-  const prefers = paysToPack && (isSoftware || !layoutOf(left, right));
-  const a = prefers && orderOf(left) !== "T" ? packed(lowering, left, batches, "columns") : left;
-  const b = prefers && orderOf(right) !== "N" ? packed(lowering, right, batches, "rows") : right;
+  const { a, b } =
+    paysToPack && !layoutOf(left, right) ? aligning(lowering, left, right, batches) : { a: left, b: right };
   const layout = layoutOf(a, b);
   if (!layout) {
     const [across, down] = [Math.ceil(n / 4), Math.ceil(m / 4)];
@@ -129,7 +130,8 @@ function emitMatmul(lowering: Lowering, left: Matrix, right: Matrix, shape: Shap
   };
   const first = usual.find((one) => busy(one) >= enough) ?? usual.at(-1)!;
   // What changes the order of a sum doesn't depend on what was measured.
-  const wanted = batches === 1 ? Math.min(Math.ceil(enough / busy(first)), Math.floor(depth / leastDepth)) : 1;
+  const forWorkgroups = Math.min(Math.ceil(enough / busy(first)), Math.floor(depth / leastDepth));
+  const wanted = batches === 1 ? Math.max(forWorkgroups, Math.ceil(depth / largestDepth)) : 1;
   const length = wanted > 1 ? Math.ceil(depth / wanted / 4) * 4 : depth;
   const parts = wanted > 1 ? Math.ceil(depth / length) : 1;
   const tile = matmulVariantNamed(lowering.variant(matmulSite({ layout, m, n, k: depth, batches }, first)));
@@ -149,6 +151,18 @@ function emitMatmul(lowering: Lowering, left: Matrix, right: Matrix, shape: Shap
   const partial = lowering.allocate([parts, m, n], "float32");
   lowering.produceInto(producer, partial);
   return sumParts(lowering, partial);
+}
+
+/** Copies of the operands that don't lie so that a kernel can walk them by vectors. */
+function aligning(lowering: Lowering, left: Matrix, right: Matrix, batches: number) {
+  const isWhole = left.columns % 4 === 0;
+  const isWalkable = (matrix: Matrix, alongDepth: "N" | "T") => {
+    const order = orderOf(matrix);
+    return order !== null && (order !== alongDepth || isWhole);
+  };
+  const a = isWalkable(left, "N") ? left : packed(lowering, left, batches, "columns");
+  const fits = isWalkable(right, "T") && layoutOf(a, right) !== null;
+  return { a, b: fits ? right : packed(lowering, right, batches, "rows") };
 }
 
 const producerOf = ({ name, fields, code, quadCode, type }: MatmulKernel, a: Matrix, b: Matrix, columns: number) => ({
@@ -218,6 +232,9 @@ export function matmul(a: Tensor, b: Tensor, { outDtype }: MatmulOptions = {}): 
       );
   if (a.dtype !== b.dtype && !isAutocastEnabled())
     throw new OperatorError("matmul", `the operands are ${a} and ${b}; expected one type. Use to(), or autocast`);
+  // A sum by pairs rounds a long one less than adding its terms in turn does.
+  if (a.ndim === 1 && b.ndim === 1 && a.dtype === "float32" && a.numel === b.numel && a.numel > largestDepth)
+    return sum(mul(a, b));
   if (a.ndim === 1) {
     const row = matmul(reshape(a, [1, a.numel]), b);
     return reshape(row, b.ndim === 1 ? [] : row.shape.toSpliced(-2, 1));
