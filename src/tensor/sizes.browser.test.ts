@@ -129,7 +129,6 @@ test("long reductions keep their precision", async () => {
     exponentials += Math.exp(value);
     largest = Math.max(largest, value);
   }
-  const row = x.reshape(1, length);
   // Every fourth value with itself, in a product of matrices that is 2^17 deep.
   const deep = x.narrow(0, 0, 2 ** 19).reshape(2 ** 17, 4);
   let columnSquares = 0;
