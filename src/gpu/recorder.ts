@@ -24,6 +24,8 @@ export class Recorder {
   private readonly dynamicOffset = new Uint32Array(1);
   private encoder: GPUCommandEncoder | null = null;
   private pass: GPUComputePassEncoder | null = null;
+  /** The one whose pipeline the pass has. */
+  private kernel: Kernel | null = null;
   private usedBlocks = 0;
   private work = 0;
   private rate = initialRate;
@@ -57,7 +59,8 @@ export class Recorder {
     if (this.profiler) this.beginTimedPass(this.profiler);
     this.pass ??= this.commands().beginComputePass();
     this.dynamicOffset[0] = block * uniformBlockBytes;
-    this.pass.setPipeline(kernel.pipeline!);
+    if (kernel !== this.kernel) this.pass.setPipeline(kernel.pipeline!);
+    this.kernel = kernel;
     this.pass.setBindGroup(0, bindGroup, this.dynamicOffset, 0, 1);
     this.pass.dispatchWorkgroups(grid[0], grid[1], grid[2]);
     this.work += work;
@@ -111,6 +114,7 @@ export class Recorder {
   private endPass(): void {
     this.pass?.end();
     this.pass = null;
+    this.kernel = null;
   }
 
   /** Learns the rate from when a submit ends: it ran since its submission, or since the one before it ended. */

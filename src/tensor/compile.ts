@@ -33,21 +33,24 @@ const tracesKept = 16;
  * What follows each call:
  * - **Arguments.** Tensors are bound anew. A shape, a dtype, or another value of an argument that is no tensor makes
  *   a further recording. Within the step a tensor argument is a leaf: its `grad` is not seen outside.
- * - **Tensors from outside** (parameters, buffers, gradients, an optimizer's state) are used and changed where they are.
- *   The step is recorded again when one was moved, got or lost its `grad`, or was frozen; so the first call, which makes the
- *   gradients, is followed by one more recording.
- * - **Settings**: the autocast region, whether gradients are recorded, whether modules are in training, and what else is read through `observed`.
- * - **Numbers** taken through `liveScalars` are new at each call: random draws, an optimizer's learning rate and count of
- *   steps. Every other number is part of the recording, as is all that the function does beside recording: a schedule's
- *   `step()`, a counter, a log belong outside.
- * - **Results** are cut off from how they were made. One element survives as any loss does; a larger one is kept, in memory of
- *   its own for each call. What else the step marks by `keep()` holds the last call's value.
+ * - **Tensors from outside** (parameters, buffers, gradients, an optimizer's state) are used and changed where they
+ *   are. The step is recorded again when one was moved, got or lost its `grad`, or was frozen; so the first call, which
+ *   makes the gradients, is followed by one more recording.
+ * - **Settings**: the autocast region, whether gradients are recorded, whether modules are in training, and what else
+ *   is read through `observed`.
+ * - **Numbers** taken through `liveScalars` are new at each call: random draws, an optimizer's learning rate and count
+ *   of steps. Every other number is part of the recording, as is all that the function does beside recording: a
+ *   schedule's `step()`, a counter, a log belong outside.
+ * - **Results** are cut off from how they were made. One element survives as any loss does; a larger one is kept, in
+ *   memory of its own for each call. What else the step marks by `keep()` holds the last call's value.
  *
- * A call runs what was recorded before it. Await `flush()`, or a value, every so often, so that calls don't run far ahead of the GPU.
+ * A call runs what was recorded before it. Await `flush()`, or a value, every so often, so that calls don't run far
+ * ahead of the GPU.
  *
  * @param step returns a tensor, a list of tensors, an object of tensors, or nothing.
- * @throws OperatorError where the step can't be run again: it is asynchronous, reads a value or flushes in the middle, writes
- * values from the host, waits for other members, changes in place what it has made itself, or is recorded anew at each call.
+ * @throws OperatorError where the step can't be run again: it is asynchronous, reads a value or flushes in the middle,
+ * writes values from the host, waits for other members, changes in place what it has made itself, or is recorded anew at
+ * each call.
  */
 export function compile<Arguments extends readonly StepArgument[], Result>(
   step: (...args: Arguments) => Result,
@@ -132,15 +135,20 @@ class CompiledStep {
     });
     const tensors = args.filter((arg) => arg instanceof Tensor);
     const trace = new Trace(new Set(tensors), firstTensor);
-    const { recording, result } = recordApart(() =>
-      traced(trace, () => {
-        const returned = checkedResult(step(...args));
-        for (const tensor of tensorsOf(returned)) surviving(tensor);
-        return returned;
-      }),
-    );
-    checkRecording(recording, trace, firstMemory);
-    return new CompiledStep(trace, trace.guards, bound, recording, result, tensors);
+    try {
+      const { recording, result } = recordApart(() =>
+        traced(trace, () => {
+          const returned = checkedResult(step(...args));
+          for (const tensor of tensorsOf(returned)) surviving(tensor);
+          return returned;
+        }),
+      );
+      checkRecording(recording, trace, firstMemory);
+      return new CompiledStep(trace, trace.guards, bound, recording, result, tensors);
+    } catch (reason) {
+      trace.restoreGradients();
+      throw reason;
+    }
   }
 
   fits(bound: readonly Binding[]): boolean {

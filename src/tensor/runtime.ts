@@ -132,8 +132,8 @@ function getRuntime(): Promise<Runtime> | Runtime {
 
 export interface ExplainOptions {
   /**
-   * Whether to run what is recorded, or `step`, and to time each kernel on the GPU. Each then has a pass of its own, which takes longer as a
-   * whole. Default: false, what the last flush ran.
+   * Whether to run what is recorded, or `step`, and to time each kernel on the GPU. Each then has a pass of its own,
+   * which takes longer as a whole. Default: false, what the last flush ran.
    */
   readonly times?: boolean;
   /** What to time, for example a compiled step. What it records is flushed. Default: what is recorded so far. */
@@ -149,7 +149,8 @@ export async function forceVariant(name: string | null): Promise<void> {
 
 /**
  * What the last flush ran, for a person to read: a line for each kernel, with the operators that it computes, its
- * tensors, the bytes that it moves and the operations that it takes; where asked for, also its time on the GPU and what share of all time that is.
+ * tensors, the bytes that it moves and the operations that it takes; where asked for, also its time on the GPU and what
+ * share of all time that is.
  *
  *     console.log(await explain({ times: true, step: () => step(x, y) }));
  *

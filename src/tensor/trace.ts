@@ -21,6 +21,8 @@ export class Trace {
   /** Why the recording can't be run again. */
   refusal: Error | null = null;
   private readonly captured = new Map<Tensor, Guard>();
+  /** Those that the captured tensors had. */
+  private readonly gradients = new Map<Tensor, Tensor | null>();
   private readonly observations: Guard[] = [];
 
   /**
@@ -45,11 +47,17 @@ export class Trace {
     if (tensor.order >= this.firstTensor || this.captured.has(tensor) || this.arguments_.has(tensor)) return;
     const { requiresGrad, grad } = tensor;
     const storage = storageNow(tensor);
+    this.gradients.set(tensor, grad);
     const holds = () => tensor.requiresGrad === requiresGrad && tensor.grad === grad && storageNow(tensor) === storage;
     this.captured.set(tensor, {
       what: `${tensor}, whether it requires a gradient and has one, and where it lies`,
       holds,
     });
+  }
+
+  /** Takes away the gradients that the function gave to tensors from outside. */
+  restoreGradients(): void {
+    for (const [tensor, grad] of this.gradients) tensor.grad = grad;
   }
 
   observe<T>(what: string, read: () => T): T {

@@ -31,9 +31,10 @@ export interface Tuned {
 const leastGain = 0.05;
 
 /**
- * Times the variants of the kernels that ran so far (those of matrix products) at the sizes that they ran at, and takes the fastest from now on. Run a
- * step before it. The choices are kept by adapter: where they are known, nothing is measured. All variants accumulate in
- * the same order, so results keep their bits. Takes a few seconds, in which the GPU does nothing else.
+ * Times the variants of the kernels that ran so far (those of matrix products) at the sizes that they ran at, and takes
+ * the fastest from now on. Run a step before it. The choices are kept by adapter: where they are known, nothing is
+ * measured. All variants accumulate in the same order, so results keep their bits. Takes a few seconds, in which the GPU
+ * does nothing else.
  *
  * @returns what was measured now.
  */
