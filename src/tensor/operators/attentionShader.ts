@@ -37,8 +37,9 @@ struct Uniforms {
   keys: u32,
   scale: f32,
   isCausal: u32,
-  // Where the logarithms of the sums begin in the results.
+  // Where the logarithms of the sums begin in the results, and how many there are. Each is there in two parts.
   sums: u32,
+  sumCount: u32,
   maskOffset: u32,
   maskImage: u32,
   maskHead: u32,
@@ -170,7 +171,12 @@ ${lines(range(quads).map((d) => `    total${r}_${d} *= kept${r};`))}`,
     let to = at(u.o, image, head, tile + ${r}u);
 ${lines(range(quads).map((d) => `    out[to + ${d}u] = total${r}_${d} / sum${r};`))}
     let sumAt = u.sums + rowsSoFar + tile + ${r}u;
-    out[sumAt >> 2u][sumAt & 3u] = top${r} + log(sum${r});
+    let logSum = top${r} + log(sum${r});
+    // The first bits and the rest: either part fits a narrow float.
+    let coarse = bitcast<f32>(bitcast<u32>(logSum) & 0xffff0000u);
+    let restAt = sumAt + u.sumCount;
+    out[sumAt >> 2u][sumAt & 3u] = coarse;
+    out[restAt >> 2u][restAt & 3u] = logSum - coarse;
   }`,
   );
   return kernel(
@@ -215,7 +221,8 @@ ${lines(range(quads).map((d) => `    total${r}_${d} = fma(slope, k${d}, total${r
     }`;
   const delta = range(rows).map(
     (r) => `  let sumAt${r} = u.sums + rowsSoFar + place${r};
-  let logSum${r} = results[sumAt${r} >> 2u][sumAt${r} & 3u];
+  let restAt${r} = sumAt${r} + u.sumCount;
+  let logSum${r} = results[sumAt${r} >> 2u][sumAt${r} & 3u] + results[restAt${r} >> 2u][restAt${r} & 3u];
   var product${r} = vec4f();
   {
     let at_row = at(u.o, image, head, place${r});

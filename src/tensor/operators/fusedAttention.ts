@@ -89,7 +89,11 @@ function uniformsOf(call: Call, places: Partial<Record<PlaceName, Place>>, tiles
   return [
     ...attentionPlaces.flatMap((name) => (known[name] ? wordsOf(known[name]) : nowhere)),
     ...[count, tiles, heads, keyHeads, queries, keys, { f32: attributes.scale }, attributes.isCausal ? 1 : 0],
-    ...[aligned(sizeOf(queryShape)), ...(mask ? [innerOffset(mask), ...mask.strides] : [0, ...nowhere])],
+    ...[
+      aligned(sizeOf(queryShape)),
+      sizeOf(queryShape.slice(0, 3)),
+      ...(mask ? [innerOffset(mask), ...mask.strides] : [0, ...nowhere]),
+    ],
   ];
 }
 
@@ -170,8 +174,8 @@ function emitGradients(
 
 const float32 = (shape: Shape) => ({ shape, dtype: "float32" as const });
 
-/** Elements of the forward pass's results: those of the query, up to a multiple of 64, and each query's logarithm. */
-const resultLength = (query: Shape) => aligned(sizeOf(query)) + sizeOf(query.slice(0, 3));
+/** Elements of the forward pass's results: those of the query, up to a multiple of 64, and each query's logarithm twice. */
+const resultLength = (query: Shape) => aligned(sizeOf(query)) + 2 * sizeOf(query.slice(0, 3));
 
 /** A call on separate tensors. */
 function callOf(
@@ -203,12 +207,13 @@ function composedGradients(
 
 /**
  * Inputs: query [N, H, L, E], key and value [N, G, S, E], and optionally what is added to the scores [N, H, L, S]. Output:
- * the N H L E results, up to a multiple of 64, and then each query's logarithm of its sum.
+ * the N H L E results, up to a multiple of 64, and then each query's logarithm of its sum: first the bits that a narrow
+ * float holds, then the rest of all.
  */
 const attentionRow: Operator<AttentionAttributes> = {
   name: "attention",
   takesNarrow: true,
-  infer: ([query]) => float32([resultLength(query!.shape)]),
+  infer: ([query]) => ({ shape: [resultLength(query!.shape)], dtype: query!.dtype }),
   lower(lowering, { inputs, attributes }) {
     const out = lowering.result();
     emitForward(lowering, callOf(lowering, inputs, attributes), out);
@@ -284,11 +289,11 @@ function packedCall(lowering: Lowering, packed: Value, attributes: AttentionAttr
   };
 }
 
-/** Input: [N, L, 3, H, E]. Output: the results [N, L, H, E], up to a multiple of 64, and each query's logarithm. */
+/** Input: [N, L, 3, H, E]. Output: the results [N, L, H, E], up to a multiple of 64, and each query's logarithm, as in `attention`. */
 const packedRow: Operator<AttentionAttributes> = {
   name: "packedAttention",
   takesNarrow: true,
-  infer: ([packed]) => float32([resultLength(partShape(packed!.shape))]),
+  infer: ([packed]) => ({ shape: [resultLength(partShape(packed!.shape))], dtype: packed!.dtype }),
   lower(lowering, { inputs: [packed], attributes }) {
     const out = lowering.result();
     emitForward(lowering, packedCall(lowering, packed!, attributes), out);
@@ -333,7 +338,7 @@ export function composedPacked(packed: Tensor, attributes: AttentionAttributes):
 export function packedAttention(packed: Tensor, attributes: AttentionAttributes): Tensor {
   const [images = 0, length = 0, , heads = 0, features = 0] = packed.shape;
   const results = narrow(apply(packedRow, [packed], attributes), 0, 0, packed.numel / 3);
-  return to(reshape(results, [images, length, heads, features]), packed.dtype);
+  return reshape(results, [images, length, heads, features]);
 }
 
 /** Whether the fused kernels serve heads of so many features. */
@@ -365,5 +370,5 @@ export function fusedAttention(
   const scores = [...query.shape.slice(0, -1), key.size(-2)];
   const inputs = mask ? [query, key, value, expand(mask, scores)] : [query, key, value];
   const results = narrow(apply(attentionRow, inputs, attributes), 0, 0, query.numel);
-  return to(reshape(results, query.shape), query.dtype);
+  return reshape(results, query.shape);
 }
