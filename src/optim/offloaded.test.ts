@@ -11,6 +11,8 @@ import {
   momentumOf,
   nadam,
   type OptimizerSpec,
+  optimizerNames,
+  parseOptimizerSpec,
   radam,
   rmsprop,
   sgd,
@@ -79,6 +81,19 @@ const specs: [string, OptimizerSpec][] = [
   ["rmsprop, centered, with momentum", rmsprop({ momentum: 0.9, centered: true })],
   ["lion", lion({ weightDecay: 0.1 })],
 ];
+
+test.each(optimizerNames)("%s maximizes as it minimizes the negative, to the bit", (name) => {
+  const steps = (maximize: boolean) => {
+    const optimizer = new OffloadedOptimizer(parseOptimizerSpec({ name, weightDecay: 0.01, maximize }), 100);
+    const weights = values(100, 1);
+    for (let step = 1; step <= 5; step++) {
+      const gradients = values(100, 10 + step);
+      optimizer.step(weights, maximize ? gradients.map((value) => -value) : gradients);
+    }
+    return weights;
+  };
+  expect(steps(true)).toEqual(steps(false));
+});
 
 for (const [name, spec] of specs) {
   test(`${name}: the WASM update has the bits of float32 arithmetic in JavaScript`, () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { FlatParameters, mul, sum, type Tensor, tensor } from "../tensor/index";
+import { add, FlatParameters, mul, sum, type Tensor, tensor } from "../tensor/index";
 import {
   Adam,
   clipGradNorm_,
@@ -10,6 +10,8 @@ import {
   NAdam,
   OffloadedOptimizer,
   OneCycleLR,
+  Optimizer,
+  type OptimizerState,
   optimizerNames,
   parseOptimizerSpec,
   SGD,
@@ -89,6 +91,34 @@ test("a closed gate leaves weights and state as they are, to the bit, and an ope
   expect(() => gated.optimizer.step(undefined, tensor([1, 1]))).toThrow(
     "adam: the gate has shape [2]; expected one element",
   );
+});
+
+test.each(optimizerNames)("%s goes on from its state, each group with its own options", async (name) => {
+  const spec = (learningRate: number) => parseOptimizerSpec({ name, learningRate });
+  const make = () => {
+    const parameters = [leaf(0.7, -1.2, 0.05), leaf(3)] as const;
+    const optimizer = new Optimizer([
+      { parameters: [parameters[0]], spec: spec(0.1) },
+      { parameters: [parameters[1]], spec: spec(0.01) },
+    ]);
+    const step = () => {
+      optimizer.zeroGrad();
+      sum(add(sum(mul(parameters[0], parameters[0])), mul(parameters[1], parameters[1]))).backward();
+      optimizer.step();
+    };
+    return { parameters, optimizer, step, values: () => Promise.all(parameters.map((of) => of.data())) };
+  };
+  const [whole, resumed] = [make(), make()];
+  for (let i = 0; i < 3; i++) whole.step();
+  const state: OptimizerState = await whole.optimizer.stateDict();
+  expect(state.groups.map(({ learningRate }) => learningRate)).toEqual([0.1, 0.01]);
+  const weights = await whole.values();
+  for (const [i, parameter] of resumed.parameters.entries()) parameter.write(weights[i]!);
+  resumed.optimizer.loadStateDict(state);
+  for (const of of [whole, resumed]) of.step();
+  const [after, expected] = [await resumed.values(), await whole.values()];
+  expect(after).toEqual(expected);
+  expect(after).not.toEqual(weights);
 });
 
 test("gradients are clipped by their common norm", async () => {
