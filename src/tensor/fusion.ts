@@ -122,19 +122,13 @@ export const storesSingly = (dtype: DType, hasHalves: boolean): boolean =>
   !isNarrow(dtype) || (dtype === "float16" && hasHalves);
 
 /**
- * The kernel that computes the members and stores some of them. Behind a producer that has no quads, what is stored
- * must be stored singly.
- * @param hasHalves whether the device has `shader-f16`.
+ * The kernel that computes the members and stores some of them, by vectors of 4 but behind a producer that has no quads,
+ * where what is stored must be stored singly.
  */
-export function fusedKernel<Target>(
-  { count, members }: Group<Target>,
-  stored: readonly Stored<Target>[],
-  hasHalves: boolean,
-): FusedKernel {
+export function fusedKernel<Target>({ count, members }: Group<Target>, stored: readonly Stored<Target>[]): FusedKernel {
   const writer = new Writer();
   const producer = members[0]!.compute.kind === "producer" ? members[0]!.compute.producer : null;
-  const packs = stored.some(({ value }) => !storesSingly(value.root.dtype, hasHalves));
-  const quadCode = packs ? producer?.quadCode : null;
+  const quadCode = producer?.quadCode ?? null;
   const lanes = producer && !quadCode ? "one" : "quad";
   const body = writer.chain(members, lanes, "l");
   const stores = stored.map(({ member, value, isUpdated, keepsPadding }, i) => {

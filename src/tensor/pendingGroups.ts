@@ -159,7 +159,7 @@ export class PendingGroups {
       wide.push({ from, to });
       return { member, value: from, isUpdated: false, keepsPadding: false };
     });
-    this.planner.emit(fusedKernel(group, [...stored, ...further], this.planner.hasHalves));
+    this.planner.emit(fusedKernel(group, [...stored, ...further]));
     for (const { from, to } of wide) copyInto(this.planner, from, to);
   }
 

@@ -188,7 +188,7 @@ class Planner implements GroupPlanner {
   produceInto(producer: Producer, out: BufferValue): void {
     const member = this.groups.producerMember(producer, out.dtype, this.roots.of(out));
     const group = { count: sizeOf(out.shape), members: [member] };
-    this.emit(fusedKernel(group, [{ member, value: out, isUpdated: false, keepsPadding: false }], this.hasHalves));
+    this.emit(fusedKernel(group, [{ member, value: out, isUpdated: false, keepsPadding: false }]));
     this.groups.unclaim(group.members);
   }
 
