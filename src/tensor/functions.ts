@@ -31,6 +31,7 @@ export { max, min } from "./operators/extremes";
 export { type Index, index, type Slice, slice } from "./operators/getItem";
 export { gather, indexAdd, indexSelect, scatter, scatterAdd, takeAlongDim } from "./operators/indexing";
 export { accumulate_, copy_ } from "./operators/inPlace";
+export { layerNorm } from "./operators/layerNorm";
 export { addbmm, addmm, addmv, baddbmm, type Factors, inner, outer, tensordot } from "./operators/linearAlgebra";
 export { bmm, dot, linear, type MatmulOptions, matmul, mm, mv } from "./operators/matrix";
 export {
@@ -38,7 +39,6 @@ export {
   type BatchNormOptions,
   batchNorm,
   groupNorm,
-  layerNorm,
 } from "./operators/normalization";
 export { norm, vectorNorm } from "./operators/norms";
 export {

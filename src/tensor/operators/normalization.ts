@@ -6,9 +6,8 @@ import sumPartsCode from "../../../shaders/sumParts.wgsl?raw";
 import { type Shader, spread } from "../../gpu";
 import { apply, noGrad } from "../apply";
 import { autocasting } from "../autocast";
-import { checkpoint } from "../checkpoint";
 import { isFloating } from "../dtype";
-import { describeShape, OperatorError, type Shape, sizeOf } from "../shape";
+import { describeShape, OperatorError, sizeOf } from "../shape";
 import type { Tensor } from "../tensor";
 import { zeros } from "./creation";
 import { add, mul, neg, type Operand, rsqrt, sub } from "./elementwise";
@@ -139,8 +138,8 @@ const rowDotsRow: Operator = {
 
 export const normalization: readonly Operator[] = [rowMomentsRow, scaleRowsRow, rowDotsRow];
 
-const rowMoments = (input: Tensor): Tensor => apply(rowMomentsRow, [input], {});
-const scaleRows = (input: Tensor, scale: Tensor, shift: Tensor): Tensor =>
+export const rowMoments = (input: Tensor): Tensor => apply(rowMomentsRow, [input], {});
+export const scaleRows = (input: Tensor, scale: Tensor, shift: Tensor): Tensor =>
   apply(scaleRowsRow, [input, scale, shift], {});
 const rowDots = (a: Tensor, b: Tensor): Tensor => apply(rowDotsRow, [a, b], {});
 
@@ -248,39 +247,6 @@ export const groupNorm = autocasting(
   },
 );
 
-/**
- * torch.nn.functional.layer_norm: normalises over the last dimensions, whose sizes are `normalizedShape`.
- * @param input float32 [..., *normalizedShape]; weight and bias [*normalizedShape].
- * @throws OperatorError for shapes that don't go together.
- */
-export const layerNorm = autocasting(
-  "layerNorm",
-  (input: Tensor, normalizedShape: Shape, options: AffineOptions = {}): Tensor => {
-    const operator = "layerNorm";
-    const { eps = 1e-5, weight = null, bias = null } = options;
-    checkInput(operator, input, 1);
-    const lead = input.ndim - normalizedShape.length;
-    for (const [what, shape] of Object.entries({
-      input: lead >= 0 ? input.shape.slice(lead) : input.shape,
-      weight: weight?.shape,
-      bias: bias?.shape,
-    }))
-      if (shape && describeShape(shape) !== describeShape(normalizedShape))
-        throw new OperatorError(
-          operator,
-          `the ${what} ends in ${describeShape(shape)}; expected ${describeShape(normalizedShape)}`,
-        );
-    const rows = reshape(input, [sizeOf(input.shape.slice(0, lead)), sizeOf(normalizedShape)]);
-    const moments = rowMoments(rows);
-    const factor = rsqrt(add(select(moments, 0, 1), eps));
-    const shift = neg(mul(select(moments, 0, 0), factor));
-    const normalized = () => reshape(scaleRows(rows, factor, shift), input.shape);
-    // The weight's gradient needs the normalized rows, which are cheaper to compute again than to keep.
-    const scaled = weight ? checkpoint(() => mul(normalized(), weight)) : normalized();
-    return bias ? add(scaled, bias) : scaled;
-  },
-);
-
 /** (x - center) * factor * weight + bias as x * scale + shift. */
 function affine(center: Tensor, factor: Tensor, weight: Tensor | null, bias: Tensor | null) {
   const scale = weight ? mul(factor, weight) : factor;
@@ -288,7 +254,7 @@ function affine(center: Tensor, factor: Tensor, weight: Tensor | null, bias: Ten
   return { scale, shift: bias ? sub(bias, moved) : neg(moved) };
 }
 
-function checkInput(operator: string, input: Tensor, rank: number): void {
+export function checkInput(operator: string, input: Tensor, rank: number): void {
   if (!isFloating(input.dtype) || input.ndim < rank)
     throw new OperatorError(
       operator,

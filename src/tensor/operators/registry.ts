@@ -9,6 +9,7 @@ import { exponential } from "./exponential";
 import { fusedAttentions } from "./fusedAttention";
 import { indexing } from "./indexing";
 import { inPlace } from "./inPlace";
+import { layerNorms } from "./layerNorm";
 import { losses } from "./losses";
 import { matrix } from "./matrix";
 import { normalization } from "./normalization";
@@ -52,6 +53,7 @@ export function operatorNamed(name: string): Operator {
       convolution,
       pooling,
       normalization,
+      layerNorms,
       update,
       losses,
       fusedAttentions,
