@@ -7,6 +7,7 @@ import { adam } from "../src/optim/spec";
 import {
   accumulate_,
   autocast,
+  checkpoint,
   compile,
   copy_,
   crossEntropy,
@@ -21,6 +22,7 @@ import {
   sum,
   type Tensor,
   tensor,
+  zeroGradients,
   zeros,
 } from "../src/tensor";
 import { currentRecording } from "../src/tensor/apply";
@@ -189,6 +191,42 @@ test("arguments may be results, also of the call before, and results may be read
     [16, 32],
     [8, 16],
   ]);
+});
+
+test("random numbers in a checkpoint advance, and repeat in its backward pass", async () => {
+  const values = async (wrap: (step: () => Tensor) => () => Tensor) => {
+    manualSeed(8);
+    const w = tensor([1, 2, 3], { requiresGrad: true });
+    const step = wrap(() => {
+      zeroGradients([w]);
+      const loss = sum(checkpoint((a) => exp(mul(rand([3]), mul(a, a))), w));
+      loss.backward();
+      return loss;
+    });
+    const all: unknown[] = [];
+    for (let i = 0; i < 4; i++) all.push(await step().item(), await w.grad!.array());
+    return all;
+  };
+  const plain = await values((step) => step);
+  expect(await values(compile)).toEqual(plain);
+  expect(new Set(plain.map(String)).size).toBe(8);
+});
+
+test("a call that fails is told by the next flush, and by its results", async () => {
+  const own = await requestDevice();
+  setDefaultDevice(own);
+  const x = tensor([1, 2]);
+  const step = compile((a: Tensor) => ({ doubled: mul(a, 2), total: sum(a) }));
+  const first = step(x);
+  expect([await first.doubled.array(), await first.total.item()]).toEqual([[2, 4], 3]);
+  own.destroy();
+  await own.lost;
+  const { doubled, total } = step(x);
+  await expect(flush()).rejects.toThrow("The GPU device was destroyed.");
+  await expect(doubled.array()).rejects.toThrow("The GPU device was destroyed.");
+  await expect(total.item()).rejects.toThrow("The GPU device was destroyed.");
+  setDefaultDevice(device);
+  await flush();
 });
 
 test("a step that throws changes nothing, and can be called again", async () => {

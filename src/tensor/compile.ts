@@ -4,8 +4,8 @@ import type { DType } from "./dtype";
 import type { Recording } from "./recording";
 import { flushRecorded, runRecording } from "./runtime";
 import { OperatorError, type Shape, sameShape } from "./shape";
-import { Memory, newStorage, type Storage } from "./storage";
-import { Tensor, tensorsMade } from "./tensor";
+import { Memory, newStorage, Storage } from "./storage";
+import { type Source, Tensor, tensorsMade } from "./tensor";
 import { type Guard, isTracing, Trace, traced } from "./trace";
 
 /** What a compiled step takes: tensors are bound anew at each call; each other value has a recording of its own. */
@@ -109,20 +109,48 @@ function bind(value: StepArgument): Binding {
 class CompiledStep {
   private readonly isDifferentiating = areGradientsEnabled();
   private readonly castsTo = currentRegion()?.dtype ?? null;
+  private readonly guards: readonly Guard[];
   /** The memories that it uses beside the arguments'. */
   private readonly ownMemories: ReadonlySet<Memory>;
+  private readonly bound: readonly Binding[];
+  /** Cut off from how it was made. */
+  private readonly result: StepResult;
+  /** By a result's source: which argument that is. */
+  private readonly argumentOf = new Map<Source, number>();
 
   private constructor(
     private readonly trace: Trace,
-    private readonly guards: readonly Guard[],
-    private readonly bound: readonly Binding[],
+    bound: readonly Binding[],
     private readonly recording: Recording,
-    private readonly result: StepResult,
-    private readonly arguments_: readonly Tensor[],
+    result: StepResult,
+    args: readonly (Tensor | null)[],
   ) {
+    this.guards = trace.guards;
     const given = new Set(bound.flatMap((binding) => (binding.kind === "tensor" ? [binding.storage] : [])));
     const used = [...recording.leaves.values(), ...recording.outputs.values()].filter((storage) => !given.has(storage));
     this.ownMemories = new Set([...used, ...trace.capturedStorages].map(({ memory }) => memory));
+    this.bound = this.withoutValues(bound);
+    for (const [i, argument] of args.entries()) if (argument) this.argumentOf.set(argument.source, i);
+    this.result = mapResult(result, (tensor) => tensor.detach());
+  }
+
+  /** Puts empty storages in the arguments' places, so that the first call's don't live as long as the step. */
+  private withoutValues(bound: readonly Binding[]): Binding[] {
+    const storages = new Map<Storage, Storage>();
+    const memories = new Map<Memory, Memory>();
+    for (const binding of bound) {
+      if (binding.kind === "constant" || this.ownMemories.has(binding.storage.memory)) continue;
+      const { memory, offset, length } = binding.storage;
+      const empty = memories.get(memory) ?? new Memory(memory.length, "an argument of a compiled step");
+      empty.isFromElsewhere = memory.isFromElsewhere;
+      memories.set(memory, empty);
+      if (!storages.has(binding.storage)) storages.set(binding.storage, new Storage(empty, offset, length));
+    }
+    for (const [node, storage] of this.recording.leaves)
+      this.recording.leaves.set(node, storages.get(storage) ?? storage);
+    return bound.map((binding) =>
+      binding.kind === "constant" ? binding : { ...binding, storage: storages.get(binding.storage) ?? binding.storage },
+    );
   }
 
   static record(step: (...args: StepArgument[]) => unknown, bound: readonly Binding[]): CompiledStep {
@@ -133,18 +161,20 @@ class CompiledStep {
       const { shape, dtype, requiresGrad } = binding.input;
       return new Tensor(shape, dtype, { kind: "storage", storage: binding.storage }, requiresGrad, null);
     });
-    const tensors = args.filter((arg) => arg instanceof Tensor);
-    const trace = new Trace(new Set(tensors), firstTensor);
+    const tensors = args.map((arg) => (arg instanceof Tensor ? arg : null));
+    const trace = new Trace(new Set(tensors.filter((arg) => arg !== null)), firstTensor);
     try {
       const { recording, result } = recordApart(() =>
         traced(trace, () => {
           const returned = checkedResult(step(...args));
           for (const tensor of tensorsOf(returned)) surviving(tensor);
+          checkRecording(currentRecording(), trace, firstMemory);
           return returned;
         }),
       );
-      checkRecording(recording, trace, firstMemory);
-      return new CompiledStep(trace, trace.guards, bound, recording, result, tensors);
+      // Each run holds on to what it uses.
+      recording.unpin();
+      return new CompiledStep(trace, bound, recording, result, tensors);
     } catch (reason) {
       trace.restoreGradients();
       throw reason;
@@ -231,10 +261,9 @@ class CompiledStep {
       const storage = source.storage && returned.get(source.storage)!;
       return new Tensor(shape, dtype, { kind: "node", recording: run, index: source.index, storage }, false, null);
     }
-    const at = this.arguments_.findIndex((argument) => argument.source === source);
-    const given = bound.filter((binding) => binding.kind === "tensor")[at];
-    if (given) return new Tensor(shape, dtype, { kind: "storage", storage: given.storage }, false, null);
-    return tensor.detach();
+    const given = bound[this.argumentOf.get(source) ?? -1];
+    if (given?.kind !== "tensor") return tensor.detach();
+    return new Tensor(shape, dtype, { kind: "storage", storage: given.storage }, false, null);
   }
 }
 

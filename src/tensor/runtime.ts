@@ -204,6 +204,7 @@ const flushAdvice = "Call flush() outside of it";
 /**
  * Runs what was recorded: in-place changes, and values that survive. Resolves when the work is handed to the GPU, not
  * when it is done; but it waits when the GPU is many submits behind, so that a loop of flushes can't run far ahead.
+ * Rejects where that failed, or a call of a compiled step since the last flush.
  */
 export async function flush(): Promise<void> {
   refuseInTrace("flushes in the middle", flushAdvice);
@@ -215,6 +216,9 @@ export async function flush(): Promise<void> {
   const roomOf = (on: Runtime) => ({ until: on.device.recorder.room() });
   const room = await enqueue((on) => (isEmpty ? roomOf(on) : execute(on, recording, () => roomOf(on))));
   await room.until;
+  const failed = unreported;
+  unreported = null;
+  if (failed) throw failed.reason;
 }
 
 /** Runs what was recorded, in its turn, without waiting. Whoever uses what it should have computed sees why it failed. */
@@ -233,9 +237,15 @@ export function runRecording(recording: Recording, before?: () => void): void {
     before?.();
     return execute(on, recording, () => {});
   });
-  // The recording itself tells whoever uses its results.
-  if (running instanceof Promise) running.catch(() => {});
+  // The recording itself tells whoever uses its results, and the next flush tells all others.
+  if (running instanceof Promise)
+    running.catch((reason: unknown) => {
+      unreported ??= { reason };
+    });
 }
+
+/** Why something failed that nobody waited for. */
+let unreported: { readonly reason: unknown } | null = null;
 
 function execute<T>(
   on: Runtime,
