@@ -14,6 +14,18 @@ const mistakes: readonly (readonly [call: () => unknown, sentence: string])[] = 
     "hypot: the shapes [2, 3] and [4] don't broadcast; expected sizes that are equal or 1, counted from the last dimension.",
   ],
   [() => torch.cumsum(matrix, 2), "cumsum: dim is 2; expected an integer from -2 to 1."],
+  [
+    () => torch.matmul(matrix.half(), torch.zeros([3, 2])),
+    "matmul: the operands are float16[2, 3] and float32[3, 2]; expected one type. Use to(), or autocast.",
+  ],
+  [
+    () => torch.linear(matrix, torch.zeros([4, 3], { dtype: "bfloat16" })),
+    "linear: the input is float32[2, 3] and the weight bfloat16[4, 3]; expected one type. Use to(), or autocast.",
+  ],
+  [
+    () => torch.conv2d(torch.zeros([1, 1, 3, 3], { dtype: "float16" }), torch.zeros([1, 1, 2, 2])),
+    "conv2d: the input is float16 and the weight float32; expected one type. Use to(), or autocast.",
+  ],
   [() => torch.round(matrix, 0.5), "round: decimals is 0.5; expected an integer."],
   [() => torch.gather(matrix, 0, vector), "gather: the index is float32[3]; expected int32."],
   [

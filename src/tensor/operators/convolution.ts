@@ -2,6 +2,7 @@ import weightGradientCode from "../../../shaders/convolutionWeightGradient.wgsl?
 import convolveCode from "../../../shaders/convolve.wgsl?raw";
 import { type Shader, spread } from "../../gpu";
 import { apply } from "../apply";
+import { isAutocastEnabled } from "../autocast";
 import { isFloating } from "../dtype";
 import { describeShape, OperatorError } from "../shape";
 import type { Tensor } from "../tensor";
@@ -250,6 +251,8 @@ function checkConv2d(input: Tensor, weight: Tensor, bias: Tensor | null, groups:
   };
   for (const [what, tensor] of Object.entries({ input, weight, bias }))
     if (tensor && !isFloating(tensor.dtype)) fail(`the ${what} is ${tensor.dtype}; expected a floating-point type`);
+  if (input.dtype !== weight.dtype && !isAutocastEnabled())
+    fail(`the input is ${input.dtype} and the weight ${weight.dtype}; expected one type. Use to(), or autocast`);
   if (input.ndim !== 4) fail(`the input has shape ${describeShape(input.shape)}; expected [N, C, H, W] or [C, H, W]`);
   if (weight.ndim !== 4) fail(`the weight has shape ${describeShape(weight.shape)}; expected [K, C / groups, kH, kW]`);
   const [, channels = 0] = input.shape;
