@@ -49,18 +49,20 @@ export class BucketReducer {
    * @param ready by bucket: resolves when its values are in `gradients`.
    * @param weight what this rank's values count in the sum.
    * @param done takes each bucket's result.
+   * @param narrowed has the values in the hook's narrow type, weighted, in place of `gradients`.
    */
   async reduce(
     ready: readonly (Promise<void> | null)[],
     weight: number,
     done: (bucket: Bucket) => void = () => {},
+    narrowed: { bytesOf(index: number): Uint8Array<ArrayBuffer> } | null = null,
   ): Promise<void> {
     const running: Promise<void>[] = [];
     try {
       for (const bucket of this.buckets) {
         await ready[bucket.index];
         await running[bucket.index - lanes];
-        const run = this.#run(bucket, weight, done);
+        const run = this.#run(bucket, weight, done, narrowed?.bytesOf(bucket.index) ?? null);
         // It is waited for further down, whichever fails first.
         run.catch(() => {});
         running.push(run);
@@ -77,11 +79,18 @@ export class BucketReducer {
     for (const group of this.#groups) group.destroy();
   }
 
-  async #run(bucket: Bucket, weight: number, done: (bucket: Bucket) => void): Promise<void> {
+  async #run(
+    bucket: Bucket,
+    weight: number,
+    done: (bucket: Bucket) => void,
+    narrowed: Uint8Array<ArrayBuffer> | null,
+  ): Promise<void> {
     const { index, entries, gradients } = bucket;
-    if (weight !== 1) for (let i = 0; i < gradients.length; i += 1) gradients[i] = gradients[i]! * weight;
+    if (weight !== 1 && narrowed === null)
+      for (let i = 0; i < gradients.length; i += 1) gradients[i] = gradients[i]! * weight;
     const isLast = index === this.buckets.length - 1;
-    await this.hook({ index, isLast, entries, gradients }, this.#groups[index % lanes]!);
+    const given = { index, isLast, entries, gradients, ...(narrowed === null ? {} : { narrowed }) };
+    await this.hook(given, this.#groups[index % lanes]!);
     done(bucket);
   }
 }

@@ -1,3 +1,4 @@
+import type { NarrowType } from "../tensor";
 import type { BucketEntry } from "./buckets";
 import type { ProcessGroup } from "./processGroup";
 
@@ -8,6 +9,8 @@ export interface GradBucket {
   readonly entries: readonly BucketEntry[];
   /** This rank's part of the mean: its gradients, already divided. The hook replaces them by the sum over ranks. The array is the bucket's own. */
   readonly gradients: Float32Array<ArrayBuffer>;
+  /** The same in the hook's narrow type, two bytes each, where the GPU rounded them; what `gradients` holds is of no use then. */
+  readonly narrowed?: Uint8Array<ArrayBuffer>;
 }
 
 /**
@@ -15,7 +18,11 @@ export interface GradBucket {
  * is done, each of the two with a group of its own; so a hook's collectives are to be those of its group. The values it leaves must be the
  * same to the bit on all ranks. A NaN or an infinity that a rank gives must not get lost, or a gradient scaler misses it.
  */
-export type CommHook = (bucket: GradBucket, group: ProcessGroup) => Promise<void>;
+export interface CommHook {
+  (bucket: GradBucket, group: ProcessGroup): Promise<void>;
+  /** The type that gradients may be rounded to on the GPU already, so that half the bytes are read. */
+  readonly narrowType?: NarrowType;
+}
 
 /** A plain all-reduce in float32: what is done without a hook. */
 export const allReduceHook: CommHook = ({ gradients }, group) => group.allReduce(gradients).wait();

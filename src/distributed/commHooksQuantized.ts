@@ -8,11 +8,15 @@ export interface Int8HookOptions {
   readonly errorFeedback?: boolean;
 }
 
-/** Sends gradients as float16, half the bytes. The mean of values up to 65,504 doesn't overflow, as each rank gives its part of it. */
-export const fp16CompressHook: CommHook = quantizedHook(float16Codec, false);
+/** Sends gradients as float16, half the bytes, and rounds them on the GPU where they come from there. The mean of values up to 65,504 doesn't overflow, as each rank gives its part of it. */
+export const fp16CompressHook: CommHook = Object.assign(quantizedHook(float16Codec, false), {
+  narrowType: "float16" as const,
+});
 
-/** Sends gradients as bfloat16, half the bytes, with float32's range and 8 bits of precision. */
-export const bf16CompressHook: CommHook = quantizedHook(bfloat16Codec, false);
+/** Sends gradients as bfloat16 in the same way, with float32's range and 8 bits of precision. */
+export const bf16CompressHook: CommHook = Object.assign(quantizedHook(bfloat16Codec, false), {
+  narrowType: "bfloat16" as const,
+});
 
 /** Sends gradients as int8 with a scale for each block, about a quarter of the bytes. */
 export function int8CompressHook({ blockLength = 256, errorFeedback = true }: Int8HookOptions = {}): CommHook {
@@ -41,15 +45,22 @@ function quantizedHook(codec: Codec, errorFeedback: boolean): CommHook {
   return async (bucket, group) => {
     const { worldSize, rank } = group;
     const { values, decoded, encoded, received, residual, ownResidual } = states.of(bucket, group);
-    const { gradients } = bucket;
+    const { gradients, narrowed } = bucket;
     const length = values.length / worldSize;
     const bytes = encoded.length / worldSize;
     const segments = <T>(cut: (from: number, to: number) => T, size: number) =>
       Array.from({ length: worldSize }, (_, index) => cut(index * size, (index + 1) * size));
 
-    values.set(gradients);
-    if (residual) for (let i = 0; i < values.length; i += 1) values[i] = values[i]! + residual[i]!;
-    codec.encode(values, encoded);
+    if (narrowed) {
+      // What lies behind them are zeros, as the GPU's padding is.
+      encoded.set(narrowed);
+      encoded.fill(0, narrowed.length);
+    } else {
+      values.set(gradients);
+      values.fill(0, gradients.length);
+      if (residual) for (let i = 0; i < values.length; i += 1) values[i] = values[i]! + residual[i]!;
+      codec.encode(values, encoded);
+    }
     if (residual) {
       codec.decode(encoded, decoded);
       for (let i = 0; i < values.length; i += 1) residual[i] = remainder(values[i]!, decoded[i]!);

@@ -13,6 +13,7 @@ import type { CommHook } from "./commHooks";
 import { getProcessGroup } from "./defaultGroup";
 import { checkReplicas } from "./distributedDataParallelCheck";
 import { type JoinOptions, type JoinSettings, runJoined } from "./join";
+import { NarrowedGradients } from "./narrowedGradients";
 import type { ProcessGroup } from "./processGroup";
 import { CollectiveError } from "./work";
 
@@ -94,6 +95,8 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
   /** Parameters that a backward pass has reached since gradients were last averaged. */
   readonly #used = new Set<Tensor>();
   #hasOwnHook = false;
+  /** Where the hook's type is narrow: the buckets rounded to it on the GPU. */
+  #narrowed: NarrowedGradients | null = null;
   #withoutSync = 0;
   #join: JoinSettings | null = null;
 
@@ -116,7 +119,10 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
       const view = parameter.grad;
       if (view === null) throw new Error(`DistributedDataParallel: ${name} has no place for its gradient.`);
       if (findUnusedParameters) parameter.grad = null;
-      registerPostAccumulateGradHook(parameter, () => this.#used.add(parameter));
+      registerPostAccumulateGradHook(parameter, () => {
+        this.#used.add(parameter);
+        this.#narrowed?.reached(parameter);
+      });
       return { name, parameter, view };
     });
     this.#group = group;
@@ -162,6 +168,7 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
     // What hooks keep for the buckets belongs to the former ranks.
     this.#reducer = new BucketReducer(group, this.flat.layout, this.#bucketCapMb);
     this.#reducer.hook = former.hook;
+    this.#narrowed = this.#makeNarrowed();
     former.destroy();
   }
 
@@ -178,6 +185,7 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
     if (this.#hasOwnHook)
       throw new Error("DistributedDataParallel: there is a communication hook already; it takes one.");
     this.#reducer.hook = hook;
+    this.#narrowed = this.#makeNarrowed();
     this.#hasOwnHook = true;
   }
 
@@ -214,12 +222,18 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
     const header = this.#startHeader(samples);
     this.#attachGradients();
     const isAlone = this.group.worldSize === 1 && !this.#hasOwnHook;
-    const reads = isAlone ? [] : this.#startReads();
+    // Weights that differ between ranks are only known from the header, and then gradients are weighted here.
+    const isEven = samples === undefined && this.#join?.divideByInitialWorldSize !== false;
+    const narrowed = isEven ? this.#narrowed : null;
+    const reads = isAlone ? [] : this.#startReads(narrowed);
     const sums = await header;
     this.#check(sums);
     if (!isAlone)
-      await this.#reducer.reduce(reads, this.#weight(sums, samples), ({ index, gradients }) =>
-        this.#ranges[index]!.write(gradients),
+      await this.#reducer.reduce(
+        reads,
+        this.#weight(sums, samples),
+        ({ index, gradients }) => this.#ranges[index]!.write(gradients),
+        narrowed,
       );
     for (const [index, { parameter, view }] of this.#parameters.entries())
       parameter.grad = sums.uses[index] === 0 && this.#findUnusedParameters ? null : view;
@@ -257,6 +271,14 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
     const packed = new Set(this.#parameters.map(({ parameter }) => parameter));
     for (const tensor of new Set(module.stateDict().values()))
       if (!packed.has(tensor) && tensor.numel > 0) await group.broadcast(tensor, source).wait();
+  }
+
+  #makeNarrowed(): NarrowedGradients | null {
+    const { hook, buckets } = this.#reducer;
+    if (hook.narrowType === undefined) return null;
+    const byName = new Map(this.#parameters.map(({ name, parameter }) => [name, parameter]));
+    const parameters = buckets.map(({ entries }) => entries.flatMap(({ name }) => byName.get(name) ?? []));
+    return new NarrowedGradients(buckets, this.#ranges, parameters, hook.narrowType, 1 / this.group.worldSize);
   }
 
   #startHeader(samples: number | undefined): Promise<StepHeader> {
@@ -306,10 +328,11 @@ export class DistributedDataParallel<M extends Module = Module> extends Module {
   }
 
   /** Reads the buckets, then the buffers where this rank may have to give them to all: rank 0, unless its inputs have ended. */
-  #startReads(): readonly Promise<void>[] {
+  #startReads(narrowed: NarrowedGradients | null): readonly Promise<void>[] {
     const isSource = this.group.rank === 0 || this.#join !== null;
     const reads = readAsComputed([
-      ...this.#reducer.buckets.map(({ index, gradients }) => ({ tensor: this.#ranges[index]!, into: gradients })),
+      ...(narrowed?.reads() ??
+        this.#reducer.buckets.map(({ index, gradients }) => ({ tensor: this.#ranges[index]!, into: gradients }))),
       ...(isSource ? this.#buffers.map(({ tensor, values }) => ({ tensor, into: values })) : []),
     ]);
     // One that fails ends the step; what becomes of those behind it is nobody's business.

@@ -303,8 +303,9 @@ export function startRead(device: Device, storage: Storage): PendingRead {
 }
 
 /**
- * Flushes, and reads float32 tensors that have memory of their own into arrays of their length. Each read is handed to
- * the GPU as soon as everything that changes its tensor is: the rest is computed while that one is on its way.
+ * Flushes, and reads tensors that have memory of their own into arrays of their words: float32 as they are, and narrow
+ * floats as their bits, two in a word. Each read is handed to the GPU as soon as everything that changes its tensor is:
+ * the rest is computed while that one is on its way.
  */
 export function readAsComputed(
   reads: readonly { readonly tensor: Tensor; readonly into: Float32Array }[],
@@ -312,12 +313,13 @@ export function readAsComputed(
   refuseInTrace("reads a value in the middle", readAdvice);
   settleReads();
   const storages = reads.map(({ tensor, into }) => {
-    if (into.length !== tensor.numel)
+    const storage = storageOf(tensor);
+    if (into.length !== storage.length)
       throw new OperatorError(
         "readAsComputed",
-        `the array has ${into.length} elements; expected the tensor's ${tensor.numel}`,
+        `the array has ${into.length} elements; expected the tensor's ${storage.length}`,
       );
-    return storageOf(tensor);
+    return storage;
   });
   const started = reads.map(() => deferred<PendingRead>());
   const recording = takeRecording();
@@ -336,9 +338,9 @@ export function readAsComputed(
     run.catch((reason: unknown) => {
       for (const { reject } of started) reject(reason instanceof Error ? reason : new Error(String(reason)));
     });
-  return reads.map(async ({ tensor, into }, i) => {
+  return reads.map(async ({ into }, i) => {
     const pending = await started[i]!.promise;
-    await pending.finish((bytes) => into.set(new Float32Array(bytes, 0, tensor.numel)));
+    await pending.finish((bytes) => into.set(new Float32Array(bytes, 0, into.length)));
   });
 }
 
