@@ -141,6 +141,9 @@ test("long reductions keep their precision", async () => {
     dot: [torch.dot(x, x), squares],
     product: [torch.matmul(deep.t(), deep).reshape(16), columnSquares],
     amax: [torch.amax(x), largest],
+    softmax: [torch.sum(torch.softmax(x.narrow(0, 0, 2 ** 20), 0)), 1],
+    softmaxOfOddLength: [torch.sum(torch.softmax(x, 0)), 1],
+    logSoftmax: [torch.logSoftmax(x, 0).narrow(0, 0, 1), values[0]! - Math.log(exponentials)],
     lastOfCumsum: [torch.cumsum(x, 0).narrow(0, length - 1, 1), total],
     ofChain: [torch.sum(torch.exp(x)), exponentials],
   } as const;

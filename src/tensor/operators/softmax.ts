@@ -29,11 +29,31 @@ interface Formula {
 }
 
 const each = "for (var at = first + lane; at < first + u.length; at += lanes)";
+/** A block of a row: its sum is added to those before, so that rounding doesn't grow with each element of a long row. */
+const blockLength = 256;
+/** Runs a statement that adds to `part` for each of a row's places, and adds up the blocks' parts in NAME. */
+const addUp = (name: string, add: string) => /* wgsl */ `
+  var ${name} = vec4f();
+  for (var block = first + lane; block < first + u.length; block += ${blockLength}u * lanes) {
+    let stop = min(block + ${blockLength}u * lanes, first + u.length);
+    var part = vec4f();
+    for (var at = block; at < stop; at += lanes) { ${add} }
+    ${name} += part;
+  }`;
+/** The same for elements that lie apart. */
+const addUpApart = (name: string, term: string) => /* wgsl */ `
+  var ${name} = 0.0;
+  for (var block = first; block < end; block += ${blockLength}u * u.inner) {
+    let stop = min(block + ${blockLength}u * u.inner, end);
+    var part = 0.0;
+    for (var at = block; at < stop; at += u.inner) { part += ${term}; }
+    ${name} += part;
+  }`;
+
 const softmaxApart = (finish: string) => /* wgsl */ `
   var top = in_x[first];
   for (var at = first + u.inner; at < end; at += u.inner) { top = max(top, in_x[at]); }
-  var total = 0.0;
-  for (var at = first; at < end; at += u.inner) { total += exp(in_x[at] - top); }
+  ${addUpApart("total", "exp(in_x[at] - top)")}
   total = sum_of_exponentials(total);
   for (var at = first; at < end; at += u.inner) {
     let x = in_x[at];
@@ -49,8 +69,7 @@ const softmaxFormula: Formula = {
   reads: ["in_x"],
   apart: softmaxApart("out[at] = exp(x - top) / total;"),
   vectors: /* wgsl */ `${largestVector}
-  var sums = vec4f();
-  ${each} { let e = exp(in_x[at] - top); out[at] = e; sums += e; }
+  ${addUp("sums", "let e = exp(in_x[at] - top); out[at] = e; part += e;")}
   let total = sum_of_exponentials(all_sum(sums.x + sums.y + sums.z + sums.w, lane));
   ${each} { out[at] = out[at] / total; }`,
 };
@@ -59,8 +78,7 @@ const logSoftmaxFormula: Formula = {
   reads: ["in_x"],
   apart: softmaxApart("out[at] = (x - top) - log_of_exponentials(total);"),
   vectors: /* wgsl */ `${largestVector}
-  var sums = vec4f();
-  ${each} { sums += exp(in_x[at] - top); }
+  ${addUp("sums", "part += exp(in_x[at] - top);")}
   let shift = log_of_exponentials(all_sum(sums.x + sums.y + sums.z + sums.w, lane));
   ${each} { out[at] = (in_x[at] - top) - shift; }`,
 };
@@ -69,12 +87,10 @@ const gradientFormula = (name: string, summed: string, result: string): Formula 
   name,
   reads: ["gradient", "result"],
   apart: /* wgsl */ `
-  var total = 0.0;
-  for (var at = first; at < end; at += u.inner) { total += ${summed}; }
+  ${addUpApart("total", summed)}
   for (var at = first; at < end; at += u.inner) { out[at] = ${result}; }`,
   vectors: /* wgsl */ `
-  var sums = vec4f();
-  ${each} { sums += ${summed}; }
+  ${addUp("sums", `part += ${summed};`)}
   let total = all_sum(sums.x + sums.y + sums.z + sums.w, lane);
   ${each} { out[at] = ${result}; }`,
 });
