@@ -172,7 +172,18 @@ export class Recording {
     this.unpin();
   }
 
-  /** Forgets the memories, after the recording ran or failed. */
+  /** Forgets what it ran on: results that somebody keeps refer to it, and must not keep a batch alive. */
+  finish(): void {
+    this.unpin();
+    this.leaves.clear();
+    this.outputs.clear();
+    this.scalarLeaves.clear();
+    this.leafOf.clear();
+    this.scalarLeafOf.clear();
+    this.milestones.length = 0;
+  }
+
+  /** Lets others have the memories, after the recording ran or failed. */
   unpin(): void {
     for (const memory of this.memories.keys()) memory.pins -= 1;
     this.memories.clear();

@@ -256,7 +256,7 @@ function execute<T>(
   const finish = () => {
     const result = then();
     on.device.recorder.submit();
-    recording.unpin();
+    recording.finish();
     return result;
   };
   const fail = (reason: unknown): never => {
