@@ -107,7 +107,7 @@ function sizesOf(operator: string, input: Tensor, size: AdaptiveSize, spatial: n
   if (!isFloating(input.dtype) || (ndim !== spatial + 1 && ndim !== spatial + 2))
     throw new OperatorError(
       operator,
-      `the input is ${input.dtype}${describeShape(shape)}; expected float32 with ${spatial + 1} or ${spatial + 2} dimensions`,
+      `the input is ${input.dtype}${describeShape(shape)}; expected floats with ${spatial + 1} or ${spatial + 2} dimensions`,
     );
   const sizes = list.map((part, d) => part ?? shape[ndim - spatial + d]!);
   if (sizes.length !== spatial || sizes.some((part) => !Number.isInteger(part) || part < 0))

@@ -17,7 +17,7 @@ import { softmaxOver } from "./softmax";
 import { expand, reshape, transpose, unsqueeze } from "./views";
 
 export interface AttentionOptions {
-  /** bool: where a query may look; float32: what is added to the scores. Broadcasts to [..., L, S]. */
+  /** bool: where a query may look; floats: what is added to the scores. Broadcasts to [..., L, S]. */
   readonly attnMask?: Tensor | null;
   /** Whether query i sees keys 0 to i only. Default: false. */
   readonly isCausal?: boolean;
@@ -32,7 +32,7 @@ export interface AttentionOptions {
 /**
  * torch.nn.functional.scaled_dot_product_attention: softmax(query key^T / sqrt(E) + mask) value. For
  * four dimensions, E a multiple of 4 and at most 128, and no dropout, it is one kernel that never holds the weights.
- * @param query float32 [..., L, E], key [..., S, E], value [..., S, Ev].
+ * @param query floats [..., L, E], key [..., S, E], value [..., S, Ev].
  * @returns [..., L, Ev].
  */
 export const scaledDotProductAttention = autocasting(
@@ -57,7 +57,7 @@ export const packedSelfAttention = autocasting(
   "packedSelfAttention",
   (packed: Tensor, { isCausal = false, scale = null }: PackedAttentionOptions = {}): Tensor => {
     if (packed.ndim !== 5 || packed.size(2) !== 3 || !isFloating(packed.dtype))
-      throw new OperatorError("packedSelfAttention", `the input is ${packed}; expected float32 [N, L, 3, H, E]`);
+      throw new OperatorError("packedSelfAttention", `the input is ${packed}; expected floats [N, L, 3, H, E]`);
     const attributes = { isCausal, scale: scale ?? 1 / Math.sqrt(packed.size(-1)) };
     return canFusePacked(packed) ? packedAttention(packed, attributes) : composedPacked(packed, attributes);
   },

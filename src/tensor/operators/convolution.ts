@@ -221,9 +221,9 @@ export interface Conv2dOptions {
 
 /**
  * torch.nn.functional.conv2d. A single number in `options` stands for both dimensions.
- * @param input float32 [N, C, H, W] or [C, H, W].
- * @param weight float32 [K, C / groups, kH, kW].
- * @param bias float32 [K].
+ * @param input floats [N, C, H, W] or [C, H, W].
+ * @param weight floats [K, C / groups, kH, kW].
+ * @param bias floats [K].
  * @returns [N, K, H', W'] with H' = floor((H + 2 padding - dilation (kH - 1) - 1) / stride) + 1.
  * @throws OperatorError for shapes that don't go together.
  */

@@ -14,7 +14,7 @@ const inRow = (operator: string, what: string, value: number | readonly number[]
 
 /**
  * torch.nn.functional.conv1d.
- * @param input float32 [N, C, L] or [C, L]; weight [K, C / groups, k]; bias [K].
+ * @param input floats [N, C, L] or [C, L]; weight [K, C / groups, k]; bias [K].
  */
 export function conv1d(input: Tensor, weight: Tensor, bias?: Tensor | null, options: Conv1dOptions = {}): Tensor {
   checkRank("conv1d", input, weight, 1);
@@ -43,7 +43,7 @@ export interface ConvTransposeOptions {
 
 /**
  * torch.nn.functional.conv_transpose2d.
- * @param input float32 [N, C, H, W] or [C, H, W]; weight [C, K / groups, kH, kW]; bias [K].
+ * @param input floats [N, C, H, W] or [C, H, W]; weight [C, K / groups, kH, kW]; bias [K].
  * @returns [N, K, H', W'] with H' = (H - 1) stride - 2 padding + dilation (kH - 1) + outputPadding + 1.
  */
 export function convTranspose2d(
@@ -89,7 +89,7 @@ export function convTranspose2d(
 
 /**
  * torch.nn.functional.conv_transpose1d.
- * @param input float32 [N, C, L] or [C, L]; weight [C, K / groups, k]; bias [K].
+ * @param input floats [N, C, L] or [C, L]; weight [C, K / groups, k]; bias [K].
  */
 export function convTranspose1d(
   input: Tensor,
@@ -117,6 +117,6 @@ function checkRank(operator: string, input: Tensor, weight: Tensor, spatial: num
     if (!ranks.includes(tensor.ndim) || !isFloating(tensor.dtype))
       throw new OperatorError(
         operator,
-        `the ${what} is ${tensor.dtype}${describeShape(tensor.shape)}; expected float32 with ${ranks.join(" or ")} dimensions`,
+        `the ${what} is ${tensor.dtype}${describeShape(tensor.shape)}; expected floats with ${ranks.join(" or ")} dimensions`,
       );
 }

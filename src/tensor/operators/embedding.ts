@@ -111,7 +111,7 @@ export function paddingIndex(operator: string, paddingIdx: number | null | undef
  * torch.nn.functional.embedding: rows of a table by their indices. The gradients of a row that is used many times are
  * added in the order of its uses.
  * @param indices int32 of any shape.
- * @param weight float32 [V, D].
+ * @param weight floats [V, D].
  * @returns [...indices.shape, D]; an index out of [0, V) gives NaN.
  */
 export function embedding(
@@ -122,7 +122,7 @@ export function embedding(
   if (weight.ndim !== 2 || !isFloating(weight.dtype) || isFloating(indices.dtype))
     throw new OperatorError(
       "embedding",
-      `the indices are ${indices} and the weight is ${weight}; expected int32 indices and float32 [V, D]`,
+      `the indices are ${indices} and the weight is ${weight}; expected int32 indices and floats [V, D]`,
     );
   const [rows, columns] = weight.shape as [number, number];
   const result = apply(embeddingRow, [weight, reshape(to(indices, "int32"), [indices.numel])], {

@@ -25,7 +25,7 @@ export interface EmbeddingBagOptions {
 /**
  * torch.nn.functional.embedding_bag: the sum, mean or maximum of the rows of each bag; 0 for an empty one.
  * @param indices int32 [B, N], a bag a row, or [N] with offsets.
- * @param weight float32 [V, D].
+ * @param weight floats [V, D].
  * @returns [B, D].
  */
 export function embeddingBag(indices: Tensor, weight: Tensor, options: EmbeddingBagOptions = {}): Tensor {

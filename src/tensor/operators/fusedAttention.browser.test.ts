@@ -96,7 +96,7 @@ test("packed self-attention and its gradient are those of the composed one, also
 
 test("packed self-attention says what it expects", () => {
   expect(() => packedSelfAttention(randn([2, 6, 2, 2, 8]))).toThrow(
-    "packedSelfAttention: the input is float32[2, 6, 2, 2, 8]; expected float32 [N, L, 3, H, E]",
+    "packedSelfAttention: the input is float32[2, 6, 2, 2, 8]; expected floats [N, L, 3, H, E]",
   );
 });
 

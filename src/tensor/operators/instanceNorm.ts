@@ -17,7 +17,7 @@ export interface InstanceNormOptions extends AffineOptions {
 
 /**
  * torch.nn.functional.instance_norm: each channel of each image is normalised by itself.
- * @param input float32 [N, C, ...].
+ * @param input floats [N, C, ...].
  * @param runningMean [C]; moved towards the images' mean, in place, where their own moments are used.
  * @param runningVar [C], likewise; it takes the unbiased variances.
  */

@@ -32,7 +32,7 @@ const ranks: Readonly<Record<InterpolationMode, readonly number[]>> = {
 
 /**
  * torch.nn.functional.interpolate: resizes the spatial dimensions, one after the other.
- * @param input float32 [N, C, ...] with 1 to 3 spatial dimensions.
+ * @param input floats [N, C, ...] with 1 to 3 spatial dimensions.
  */
 export const interpolate = autocasting("interpolate", (input: Tensor, options: InterpolateOptions): Tensor => {
   const { mode = "nearest", alignCorners = null, recomputeScaleFactor = false } = options;
@@ -42,7 +42,7 @@ export const interpolate = autocasting("interpolate", (input: Tensor, options: I
   };
   if (!ranks[mode].includes(spatial.length) || !isFloating(input.dtype))
     fail(
-      `the input is ${input.dtype}${describeShape(input.shape)}; expected float32 with ${ranks[mode].join(" or ")} spatial dimensions for the mode ${mode}`,
+      `the input is ${input.dtype}${describeShape(input.shape)}; expected floats with ${ranks[mode].join(" or ")} spatial dimensions for the mode ${mode}`,
     );
   const each = (value: number | readonly number[] | null | undefined, what: string) => {
     if (value === null || value === undefined) return null;

@@ -225,7 +225,7 @@ function composedLayerNorm(rows: Tensor, weight: Tensor | null, bias: Tensor | n
 
 /**
  * torch.nn.functional.layer_norm: normalises over the last dimensions, whose sizes are `normalizedShape`.
- * @param input float32 [..., *normalizedShape]; weight and bias [*normalizedShape].
+ * @param input floats [..., *normalizedShape]; weight and bias [*normalizedShape].
  * @throws OperatorError for shapes that don't go together.
  */
 export const layerNorm = autocasting(

@@ -162,7 +162,7 @@ export interface BatchNormOptions extends AffineOptions {
 /**
  * torch.nn.functional.batch_norm: (x - mean) / sqrt(variance + eps) * weight + bias for each channel. In training the
  * moments are those of this call's batch alone.
- * @param input float32 [N, C, ...].
+ * @param input floats [N, C, ...].
  * @param runningMean [C]; changed in place in training, where it may be null.
  * @param runningVar [C], likewise; it takes the unbiased variance.
  * @throws OperatorError for shapes that don't go together, or a single value for each channel in training.
@@ -215,7 +215,7 @@ function batchMoments(rows: Tensor, images: number, channels: number, length: nu
 
 /**
  * torch.nn.functional.group_norm: each image's channels are normalised in `groups` groups, then scaled by channel.
- * @param input float32 [N, C, ...]; weight and bias [C].
+ * @param input floats [N, C, ...]; weight and bias [C].
  * @throws OperatorError for shapes that don't go together.
  */
 export const groupNorm = autocasting(
@@ -258,7 +258,7 @@ export function checkInput(operator: string, input: Tensor, rank: number): void 
   if (!isFloating(input.dtype) || input.ndim < rank)
     throw new OperatorError(
       operator,
-      `the input is ${input.dtype}${describeShape(input.shape)}; expected float32 [N, C, ...]`,
+      `the input is ${input.dtype}${describeShape(input.shape)}; expected floats [N, C, ...]`,
     );
 }
 
@@ -267,6 +267,6 @@ function checkChannels(operator: string, channels: number, tensors: Readonly<Rec
     if (tensor && (tensor.ndim !== 1 || tensor.shape[0] !== channels || !isFloating(tensor.dtype)))
       throw new OperatorError(
         operator,
-        `${what} is ${tensor.dtype}${describeShape(tensor.shape)}; expected float32[${channels}]`,
+        `${what} is ${tensor.dtype}${describeShape(tensor.shape)}; expected floats [${channels}]`,
       );
 }

@@ -219,7 +219,7 @@ export interface MaxPool2dOptions {
 
 /**
  * torch.nn.functional.max_pool2d. A single number stands for both dimensions.
- * @param input float32 [N, C, H, W] or [C, H, W].
+ * @param input floats [N, C, H, W] or [C, H, W].
  * @throws OperatorError for a shape or a window that doesn't fit.
  */
 export function maxPool2d(
@@ -262,7 +262,7 @@ export interface AvgPool2dOptions {
 
 /**
  * torch.nn.functional.avg_pool2d. A single number stands for both dimensions.
- * @param input float32 [N, C, H, W] or [C, H, W].
+ * @param input floats [N, C, H, W] or [C, H, W].
  * @throws OperatorError for a shape or a window that doesn't fit.
  */
 export function avgPool2d(
@@ -287,7 +287,7 @@ function poolOf(
   if (input.ndim !== 4 || !isFloating(input.dtype))
     throw new OperatorError(
       operator,
-      `the input is ${input.dtype}${describeShape(input.shape)}; expected float32 [N, C, H, W] or [C, H, W]`,
+      `the input is ${input.dtype}${describeShape(input.shape)}; expected floats [N, C, H, W] or [C, H, W]`,
     );
   const kernel = pairOf(operator, "kernelSize", kernelSize, 1);
   const given = options.stride ?? kernel;

@@ -72,7 +72,7 @@ function returnedTaps(window: Window): Tap[][] {
 
 /**
  * torch.nn.functional.unfold: the windows as columns.
- * @param input float32 [N, C, H, W] or [C, H, W].
+ * @param input floats [N, C, H, W] or [C, H, W].
  * @returns [N, C kH kW, places], without N where the input has none.
  */
 export function unfold(
@@ -83,7 +83,7 @@ export function unfold(
   if (!isFloating(input.dtype) || (input.ndim !== 3 && input.ndim !== 4))
     throw new OperatorError(
       "unfold",
-      `the input is ${input.dtype}${describeShape(input.shape)}; expected float32 [N, C, H, W] or [C, H, W]`,
+      `the input is ${input.dtype}${describeShape(input.shape)}; expected floats [N, C, H, W] or [C, H, W]`,
     );
   const lead = input.shape.slice(0, -3);
   const [channels, height, width] = input.shape.slice(-3) as [number, number, number];
@@ -98,7 +98,7 @@ export function unfold(
 
 /**
  * torch.nn.functional.fold: the sum of windows at their places, the transpose of `unfold`.
- * @param input float32 [N, C kH kW, places] or [C kH kW, places].
+ * @param input floats [N, C kH kW, places] or [C kH kW, places].
  * @param outputSize height and width of the result.
  * @returns [N, C, height, width], without N where the input has none.
  */
@@ -116,7 +116,7 @@ export function fold(
   if (!isFloating(input.dtype) || !Number.isInteger(channels) || places !== rows.places * columns.places)
     throw new OperatorError(
       "fold",
-      `the input is ${input.dtype}${describeShape(input.shape)}; expected float32 [N, a multiple of ${rows.kernel * columns.kernel}, ${rows.places * columns.places}]`,
+      `the input is ${input.dtype}${describeShape(input.shape)}; expected floats [N, a multiple of ${rows.kernel * columns.kernel}, ${rows.places * columns.places}]`,
     );
   const images = lead[0] ?? 1;
   const split = reshape(input, [images, channels, rows.kernel, columns.kernel, rows.places, columns.places]);
@@ -145,7 +145,7 @@ export interface LocalResponseNormOptions {
 /**
  * torch.nn.functional.local_response_norm: x / (k + alpha m)^beta, where m is the mean of the squares of `size`
  * neighbouring channels, those beyond the ends being 0.
- * @param input float32 [N, C, ...].
+ * @param input floats [N, C, ...].
  */
 export function localResponseNorm(
   input: Tensor,

@@ -63,7 +63,7 @@ export const forgetTables = (): void => cache.clear();
 
 /**
  * Applies a map along a dimension.
- * @param input float32; `dim` counted from the front.
+ * @param input floats; `dim` counted from the front.
  * @param key tells the map from all others, but for the size of the input's dimension.
  * @param tapsOf the taps of each output, for so many inputs.
  */

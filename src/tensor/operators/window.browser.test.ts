@@ -165,7 +165,7 @@ test.each<[string, () => Tensor, string]>([
   [
     "a matrix for a pool",
     () => avgPool2d(leaf([5, 5], 1), 2),
-    "avgPool2d: the input is float32[5, 5]; expected float32 [N, C, H, W] or [C, H, W].",
+    "avgPool2d: the input is float32[5, 5]; expected floats [N, C, H, W] or [C, H, W].",
   ],
   [
     "groups that don't divide the channels",
