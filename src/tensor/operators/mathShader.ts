@@ -28,26 +28,24 @@ fn log_of_exponentials(x: f32) -> f32 { return select(nan_for(x), log(x), is_fin
  */
 export const erf = /* wgsl */ `${isNan}
 fn erf(x: f32) -> f32 {
-  if (is_nan(x)) { return x; }
   let t = min(abs(x), 4.0);
   let s = t * t;
-  if (t > 0.927734375) {
-    var r = -1.72853470e-5 * t + 3.83197126e-4;
-    let v = -3.88396438e-3 * t + 2.42546219e-2;
-    r = r * s + v;
-    r = r * t - 1.06777877e-1;
-    r = r * t - 6.34846687e-1;
-    r = r * t - 1.28717512e-1;
-    r = r * t - t;
-    return sign(x) * (1.0 - exp(r));
-  }
-  var r = -5.96761703e-4;
-  r = r * s + 4.99119423e-3;
-  r = r * s - 2.67681349e-2;
-  r = r * s + 1.12819925e-1;
-  r = r * s - 3.76125336e-1;
-  r = r * s + 1.28379166e-1;
-  return r * x + x;
+  var far = -1.72853470e-5 * t + 3.83197126e-4;
+  let v = -3.88396438e-3 * t + 2.42546219e-2;
+  far = far * s + v;
+  far = far * t - 1.06777877e-1;
+  far = far * t - 6.34846687e-1;
+  far = far * t - 1.28717512e-1;
+  far = far * t - t;
+  var near = -5.96761703e-4;
+  near = near * s + 4.99119423e-3;
+  near = near * s - 2.67681349e-2;
+  near = near * s + 1.12819925e-1;
+  near = near * s - 3.76125336e-1;
+  near = near * s + 1.28379166e-1;
+  // Both are computed, since neighbours that part ways cost more.
+  let value = select(near * x + x, sign(x) * (1.0 - exp(far)), t > 0.927734375);
+  return select(value, x, is_nan(x));
 }
 `;
 
