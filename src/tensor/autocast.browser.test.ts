@@ -111,3 +111,19 @@ test("gradients of float32 parameters are float32, of what the region computed i
   // 2049 is 2048 in float16.
   expect([await x.grad!.array(), await weight.grad!.array()]).toEqual([[[1, 2048]], [[1, 3]]]);
 });
+
+test("after the first steps, a step in mixed precision makes no buffer, pipeline or bind group", async () => {
+  const { stats } = await torch.getDevice();
+  const weight = torch.tensor([1, 2, 3, 4, 5, 6], { shape: [2, 3], requiresGrad: true });
+  const x = torch.tensor([1, 2, 3], { shape: [1, 3] });
+  const made = async () => {
+    const loss = autocast({ dtype: "bfloat16" }, () => torch.relu(torch.linear(x, weight)).sum());
+    loss.backward();
+    await torch.flush();
+    return [stats.buffers, stats.pipelines, stats.bindGroups];
+  };
+  await made();
+  const before = await made();
+  await made();
+  expect(await made()).toEqual(before);
+});
