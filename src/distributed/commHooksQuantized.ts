@@ -1,5 +1,6 @@
 import { BucketStates, type CommHook, remainder } from "./commHooks";
 import { bfloat16Codec, type Codec, float16Codec, int8Codec } from "./commHooksCodecs";
+import type { ProcessGroup } from "./processGroup";
 
 export interface Int8HookOptions {
   /** Values that share a scale, a multiple of 4. Default: 256. */
@@ -23,81 +24,100 @@ export function int8CompressHook({ blockLength = 256, errorFeedback = true }: In
   return quantizedHook(int8Codec(blockLength), errorFeedback);
 }
 
-/** A bucket as segments of equal length, one for each rank, padded with zeros. */
-interface QuantizedState {
+/** What encoding took away from this rank's gradients, and from the sum of the segment that it owns. */
+interface Residuals {
+  readonly all: Float32Array<ArrayBuffer>;
+  readonly own: Float32Array<ArrayBuffer>;
+}
+
+/** Memory for a bucket on its way: two of a segment's values, and the whole as bytes, to send and received. */
+interface Scratch {
   readonly values: Float32Array<ArrayBuffer>;
   readonly decoded: Float32Array<ArrayBuffer>;
   readonly encoded: Uint8Array<ArrayBuffer>;
   readonly received: Uint8Array<ArrayBuffer>;
-  /** What encoding took away from this rank's gradients, and from the sum of the segment that it owns. */
-  readonly residual: Float32Array<ArrayBuffer> | null;
-  readonly ownResidual: Float32Array<ArrayBuffer> | null;
 }
 
 /**
- * A reduce-scatter and an all-gather of encoded values: each rank sums up its segment of all ranks' values, in the order of ranks, encodes
- * the sum, and everyone, itself included, uses what that decodes to.
+ * A reduce-scatter and an all-gather of encoded values, in as many equal segments as there are ranks, padded with zeros: each rank sums up its
+ * segment of all ranks' values, in the order of ranks, encodes the sum, and everyone, itself included, uses what that decodes to.
  */
 function quantizedHook(codec: Codec, errorFeedback: boolean): CommHook {
-  const states = new BucketStates(({ gradients }, { worldSize }) =>
-    makeState(codec, gradients.length, worldSize, errorFeedback),
-  );
+  /** Values of a segment. */
+  const lengthOf = (count: number, worldSize: number) =>
+    Math.ceil(count / worldSize / codec.blockLength) * codec.blockLength;
+  const residualsOf = new BucketStates(({ gradients }, { worldSize }): Residuals => {
+    const length = lengthOf(gradients.length, worldSize);
+    return { all: new Float32Array(length * worldSize), own: new Float32Array(length) };
+  });
+  // A group has one bucket at a time.
+  const scratches = new WeakMap<ProcessGroup, Scratch>();
+  const scratchOf = (group: ProcessGroup, length: number, bytes: number): Scratch => {
+    let whole = scratches.get(group);
+    if (whole === undefined || whole.values.length < length || whole.encoded.length < bytes * group.worldSize) {
+      whole = {
+        values: new Float32Array(length),
+        decoded: new Float32Array(length),
+        encoded: new Uint8Array(bytes * group.worldSize),
+        received: new Uint8Array(bytes * group.worldSize),
+      };
+      scratches.set(group, whole);
+    }
+    return {
+      values: whole.values.subarray(0, length),
+      decoded: whole.decoded.subarray(0, length),
+      encoded: whole.encoded.subarray(0, bytes * group.worldSize),
+      received: whole.received.subarray(0, bytes * group.worldSize),
+    };
+  };
   return async (bucket, group) => {
     const { worldSize, rank } = group;
-    const { values, decoded, encoded, received, residual, ownResidual } = states.of(bucket, group);
     const { gradients, narrowed } = bucket;
-    const length = values.length / worldSize;
-    const bytes = encoded.length / worldSize;
-    const segments = <T>(cut: (from: number, to: number) => T, size: number) =>
-      Array.from({ length: worldSize }, (_, index) => cut(index * size, (index + 1) * size));
+    const length = lengthOf(gradients.length, worldSize);
+    const bytes = (length / codec.blockLength) * codec.blockBytes;
+    const { values, decoded, encoded, received } = scratchOf(group, length, bytes);
+    const residuals = errorFeedback ? residualsOf.of(bucket, group) : null;
+    const ranks = Array.from({ length: worldSize }, (_, index) => index);
+    const segmentOf = (of: Uint8Array<ArrayBuffer>, index: number) => of.subarray(index * bytes, (index + 1) * bytes);
 
     if (narrowed) {
-      // What lies behind them are zeros, as the GPU's padding is.
       encoded.set(narrowed);
       encoded.fill(0, narrowed.length);
-    } else {
-      values.set(gradients);
-      values.fill(0, gradients.length);
-      if (residual) for (let i = 0; i < values.length; i += 1) values[i] = values[i]! + residual[i]!;
-      codec.encode(values, encoded);
-    }
-    if (residual) {
-      codec.decode(encoded, decoded);
-      for (let i = 0; i < values.length; i += 1) residual[i] = remainder(values[i]!, decoded[i]!);
-    }
+    } else
+      for (const segment of ranks) {
+        const given = gradients.subarray(segment * length, (segment + 1) * length);
+        values.set(given);
+        values.fill(0, given.length);
+        const residual = residuals?.all.subarray(segment * length, (segment + 1) * length);
+        if (residual) for (let i = 0; i < length; i += 1) values[i] = values[i]! + residual[i]!;
+        codec.encode(values, segmentOf(encoded, segment));
+        if (!residual) continue;
+        codec.decode(segmentOf(encoded, segment), decoded);
+        for (let i = 0; i < length; i += 1) residual[i] = remainder(values[i]!, decoded[i]!);
+      }
     await group
       .allToAll(
-        segments((from, to) => received.subarray(from, to), bytes),
-        segments((from, to) => encoded.subarray(from, to), bytes),
+        ranks.map((from) => segmentOf(received, from)),
+        ranks.map((to) => segmentOf(encoded, to)),
       )
       .wait();
-    codec.decode(received, decoded);
-    const own = values.subarray(rank * length, (rank + 1) * length);
-    for (let i = 0; i < length; i += 1) {
-      let sum = ownResidual?.[i] ?? 0;
-      for (let from = 0; from < worldSize; from += 1) sum = Math.fround(sum + decoded[from * length + i]!);
-      own[i] = sum;
+    if (residuals) values.set(residuals.own);
+    else values.fill(0);
+    for (const from of ranks) {
+      codec.decode(segmentOf(received, from), decoded);
+      for (let i = 0; i < length; i += 1) values[i] = values[i]! + decoded[i]!;
     }
-    const ownEncoded = encoded.subarray(rank * bytes, (rank + 1) * bytes);
-    codec.encode(own, ownEncoded);
-    await group.allGatherIntoTensor(received, ownEncoded).wait();
-    codec.decode(received, decoded);
-    if (ownResidual)
-      for (let i = 0; i < length; i += 1) ownResidual[i] = remainder(own[i]!, decoded[rank * length + i]!);
-    gradients.set(decoded.subarray(0, gradients.length));
-  };
-}
-
-function makeState(codec: Codec, count: number, worldSize: number, errorFeedback: boolean): QuantizedState {
-  const blocks = Math.ceil(count / worldSize / codec.blockLength);
-  const length = blocks * codec.blockLength * worldSize;
-  const bytes = blocks * codec.blockBytes * worldSize;
-  return {
-    values: new Float32Array(length),
-    decoded: new Float32Array(length),
-    encoded: new Uint8Array(bytes),
-    received: new Uint8Array(bytes),
-    residual: errorFeedback ? new Float32Array(length) : null,
-    ownResidual: errorFeedback ? new Float32Array(length / worldSize) : null,
+    const own = segmentOf(encoded, rank);
+    codec.encode(values, own);
+    if (residuals) {
+      codec.decode(own, decoded);
+      for (let i = 0; i < length; i += 1) residuals.own[i] = remainder(values[i]!, decoded[i]!);
+    }
+    await group.allGatherIntoTensor(received, own).wait();
+    for (const segment of ranks) {
+      codec.decode(segmentOf(received, segment), decoded);
+      const into = gradients.subarray(segment * length, (segment + 1) * length);
+      into.set(decoded.subarray(0, into.length));
+    }
   };
 }
