@@ -21,7 +21,7 @@ export function describeMachine(): Machine {
 }
 
 /** Linux counts a process's time in these: USER_HZ, which is 100 on every architecture that has Chromium. */
-const ticksPerSecond = 100;
+export const ticksPerSecond = 100;
 
 /**
  * CPU seconds (user and system) that a process and all its descendants have used so far. Null where there is no /proc.
@@ -42,7 +42,7 @@ export function cpuSecondsOfTree(root: number): number | null {
 }
 
 /** From /proc/PID/stat, as proc(5) numbers its fields; null when the process has just ended. */
-function statFields(id: string): { parent: number; ticks: number } | null {
+export function statFields(id: string): { parent: number; ticks: number } | null {
   let text: string;
   try {
     text = readFileSync(`/proc/${id}/stat`, "utf8");

@@ -141,7 +141,7 @@ const agreement = ({ comparedSteps, largestLossDifference, engines }: TrainingRe
     ? `The engines' losses of the first ${comparedSteps} steps agree to a relative ${largestLossDifference.toExponential(1)}.`
     : "";
 
-function allReduceTable(results: readonly AllReduceResult[]): string {
+export function allReduceTable(results: readonly AllReduceResult[]): string {
   return table(
     [
       "Data, MB",

@@ -49,7 +49,7 @@ async function openTab(browser: HeadlessBrowser, url: string): Promise<Page> {
 }
 
 /** Links every pair of neighbours twice, once for each side. This program is the signaling. */
-async function connect(tabs: readonly Page[]): Promise<void> {
+export async function connect(tabs: readonly Page[]): Promise<void> {
   const pairs = tabs.flatMap((_, a) => tabs.slice(a + 1).map((_, index) => [a, a + 1 + index] as const));
   for (const purpose of ["bare", "ring"] as const)
     for (const [a, b] of pairs) await link(tabs[a]!, a, tabs[b]!, b, purpose);
@@ -61,7 +61,7 @@ async function connect(tabs: readonly Page[]): Promise<void> {
   );
 }
 
-async function link(tabA: Page, a: number, tabB: Page, b: number, purpose: Purpose): Promise<void> {
+export async function link(tabA: Page, a: number, tabB: Page, b: number, purpose: Purpose): Promise<void> {
   const offer = await tabA.evaluate(([to, what]) => window.allReduceBench.offer(to, what), [b, purpose] as const);
   const answer = await tabB.evaluate(([to, what, sdp]) => window.allReduceBench.answer(to, what, sdp), [
     a,
@@ -71,7 +71,7 @@ async function link(tabA: Page, a: number, tabB: Page, b: number, purpose: Purpo
   await tabA.evaluate(([to, what, sdp]) => window.allReduceBench.accept(to, what, sdp), [b, purpose, answer] as const);
 }
 
-async function measureSize(
+export async function measureSize(
   tabs: readonly Page[],
   { bytes, repetitions }: { bytes: number; repetitions: number },
   rounds: number,
