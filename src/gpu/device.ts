@@ -1,6 +1,7 @@
 import { messageOf } from "../base/messageOf";
 import { BufferPool } from "./bufferPool";
 import { DeviceLostError, GpuError } from "./errors";
+import { FinishedWork } from "./finishedWork";
 import { PipelineCache } from "./pipelineCache";
 import { Readback } from "./readback";
 import { Recorder } from "./recorder";
@@ -27,6 +28,8 @@ export class Device {
   readonly pipelines: PipelineCache;
   readonly recorder: Recorder;
   readonly readback: Readback;
+  /** Through which the GPU's work is awaited. */
+  readonly work: FinishedWork;
   /** Resolves, with a sentence, when the GPU goes away. */
   readonly lost: Promise<string>;
   /** Whether the adapter computes on the CPU. */
@@ -45,7 +48,8 @@ export class Device {
       idleLimit,
       (error) => this.fail(error),
     );
-    this.recorder = new Recorder(gpu, this.stats);
+    this.work = new FinishedWork(gpu.queue);
+    this.recorder = new Recorder(gpu, this.stats, this.work);
     this.pipelines = new PipelineCache(gpu, this.recorder.arena, this.stats);
     const staging = new BufferPool(
       gpu,
@@ -54,7 +58,7 @@ export class Device {
       idleLimit,
       (error) => this.fail(error),
     );
-    this.readback = new Readback(this.recorder, staging, this);
+    this.readback = new Readback(this.recorder, staging, this, this.work);
     this.isSoftware = /swiftshader|llvmpipe|lavapipe|software|basic render/i.test(
       `${info.vendor} ${info.architecture} ${info.description}`,
     );

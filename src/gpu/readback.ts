@@ -1,4 +1,5 @@
 import type { BufferPool, BufferSlice, PooledBuffer } from "./bufferPool";
+import type { FinishedWork } from "./finishedWork";
 import type { Recorder } from "./recorder";
 
 /** What is known of a device's health. */
@@ -15,6 +16,7 @@ export class Readback {
     private readonly recorder: Recorder,
     private readonly staging: BufferPool,
     private readonly faults: FaultReport,
+    private readonly work: FinishedWork,
   ) {}
 
   /**
@@ -23,7 +25,7 @@ export class Readback {
   start(slice: BufferSlice, bytes: number): PendingRead {
     const buffer = this.staging.acquire(bytes, `a read of ${bytes} bytes`);
     if (bytes > 0) this.recorder.copy(slice.buffer.gpu, slice.offset, buffer.gpu, 0, bytes);
-    return new PendingRead(buffer, bytes, this.staging, this.faults);
+    return new PendingRead(buffer, bytes, this.staging, this.faults, this.work);
   }
 }
 
@@ -34,6 +36,7 @@ export class PendingRead {
     private readonly bytes: number,
     private readonly staging: BufferPool,
     private readonly faults: FaultReport,
+    private readonly work: FinishedWork,
   ) {}
 
   /** Waits for the GPU and gives the bytes to `use`, which must copy what it keeps. Rejects when the device is lost. */
@@ -41,7 +44,7 @@ export class PendingRead {
     const { gpu } = this.buffer;
     const mapped = Math.max(8, this.bytes);
     try {
-      await gpu.mapAsync(GPUMapMode.READ, 0, Math.ceil(mapped / 8) * 8);
+      await this.work.wait(gpu.mapAsync(GPUMapMode.READ, 0, Math.ceil(mapped / 8) * 8));
     } catch (reason) {
       throw this.faults.explain(reason);
     }

@@ -1,5 +1,6 @@
 import type { BufferSlice } from "./bufferPool";
 import type { Grid } from "./dispatchGrid";
+import type { FinishedWork } from "./finishedWork";
 import { type Kernel, uniformBlockBytes } from "./pipelineCache";
 import type { Profiler } from "./profiler";
 import type { GpuStats } from "./stats";
@@ -36,6 +37,7 @@ export class Recorder {
   constructor(
     private readonly gpu: GPUDevice,
     private readonly stats: GpuStats,
+    private readonly finished: FinishedWork,
   ) {
     this.arena = gpu.createBuffer({
       label: "uniform arena",
@@ -98,7 +100,8 @@ export class Recorder {
 
   /** Null while the GPU is not far behind; otherwise resolves when it has caught up by a submit. */
   room(): Promise<void> | null {
-    return this.inFlight <= submitsAhead ? null : new Promise((resolve) => this.waiting.push(resolve));
+    if (this.inFlight <= submitsAhead) return null;
+    return this.finished.wait(new Promise((resolve) => this.waiting.push(resolve)));
   }
 
   private commands(): GPUCommandEncoder {

@@ -87,27 +87,15 @@ async function measured(
 async function timeOf({ device }: Runtime, run: () => void, milliseconds: number): Promise<number> {
   run();
   device.recorder.submit();
-  await finished(device.gpu);
+  await device.work.wait(device.gpu.queue.onSubmittedWorkDone());
   for (let count = 1; ; count *= 2) {
     const start = performance.now();
     for (let i = 0; i < count; i++) run();
     device.recorder.submit();
-    await finished(device.gpu);
+    await device.work.wait(device.gpu.queue.onSubmittedWorkDone());
     const taken = performance.now() - start;
     device.check();
     if (taken >= milliseconds || count >= 2 ** 16) return taken / count;
-  }
-}
-
-/** Waits for the GPU. Firefox looks for finished work every 100 ms, unless something is submitted. */
-async function finished({ queue }: GPUDevice): Promise<void> {
-  let isDone = false;
-  const done = queue.onSubmittedWorkDone().finally(() => {
-    isDone = true;
-  });
-  while (!isDone) {
-    await Promise.race([done, new Promise((resolve) => setTimeout(resolve, 1))]);
-    queue.submit([]);
   }
 }
 
