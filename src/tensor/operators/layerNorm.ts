@@ -7,6 +7,7 @@ import type { Tensor } from "../tensor";
 import { add, mul, neg, rsqrt, sub } from "./elementwise";
 import { type AffineOptions, checkInput, rowMoments, scaleRows } from "./normalization";
 import { sum } from "./reduction";
+import { rowPerInvocation, rowPerWorkgroup } from "./rowWalk";
 import type { BufferValue, Lowering, Operator } from "./table";
 import { contiguous, narrow, reshape, select } from "./views";
 
@@ -17,7 +18,6 @@ import { contiguous, narrow, reshape, select } from "./views";
 
 type NormAttributes = { readonly eps: number; readonly hasBias: boolean };
 
-const hardwareLanes = 64;
 /** Longer rows are left to the kernels that cut them into parts, unless there are many. */
 const longestRow = 4096;
 const manyRows = 64;
@@ -30,44 +30,6 @@ interface Variant {
   readonly hasWeight: boolean;
   readonly hasBias: boolean;
 }
-
-/** WGSL that finds the row of an invocation or a workgroup, and \`all_sum\`, which adds up what its lanes have. */
-const walkOf = ({ isShared }: Variant, body: string): string =>
-  isShared
-    ? /* wgsl */ `
-const lanes = ${hardwareLanes}u;
-var<workgroup> shared_values: array<f32, lanes>;
-fn all_sum(value: f32, lane: u32) -> f32 {
-  shared_values[lane] = value;
-  workgroupBarrier();
-  for (var half = lanes / 2u; half > 0u; half /= 2u) {
-    if (lane < half) { shared_values[lane] += shared_values[lane + half]; }
-    workgroupBarrier();
-  }
-  let joined = shared_values[0];
-  workgroupBarrier();
-  return joined;
-}
-@compute @workgroup_size(lanes)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) n: vec3u,
-  @builtin(local_invocation_index) lane: u32,
-) {
-  let row = group.x + (group.y + group.z * n.y) * n.x;
-  if (row >= u.rows) { return; }
-${body}
-}`
-    : /* wgsl */ `
-const lanes = 1u;
-const lane = 0u;
-fn all_sum(value: f32, lane: u32) -> f32 { return value; }
-@compute @workgroup_size(64)
-fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) n: vec3u) {
-  let row = id.x + (id.y + id.z * n.y) * n.x * 64u;
-  if (row >= u.rows) { return; }
-${body}
-}`;
 
 function shaderOf(name: string, variant: Variant, reads: readonly string[], body: string): Shader {
   const { inVectors, hasWeight, hasBias } = variant;
@@ -83,8 +45,7 @@ fn inner_sum(x: ${type}) -> f32 { return ${inVectors ? "(x.x + x.y) + (x.z + x.w
 fn factor(at: u32) -> ${type} { return ${hasWeight ? "weight[at]" : `${type}(1.0)`}; }
 fn summand(at: u32) -> ${type} { return ${hasBias ? "bias[at]" : `${type}(0.0)`}; }
 fn store_number(at: u32, x: f32) { ${inVectors ? "out[at >> 2u][at & 3u] = x;" : "out[at] = x;"} }
-${walkOf(
-  variant,
+${(variant.isShared ? rowPerWorkgroup : rowPerInvocation)(
   /* wgsl */ `  let first = row * u.length;
   var total = ${type}();
   for (var at = lane; at < u.length; at += lanes) { total += input[first + at]; }

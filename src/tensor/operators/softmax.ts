@@ -6,6 +6,7 @@ import { exp, mul, sub } from "./elementwise";
 import { exponentialSum } from "./mathShader";
 import { floating } from "./promotion";
 import { sum } from "./reduction";
+import { rowPerInvocation, rowPerWorkgroup } from "./rowWalk";
 import type { BufferValue, Lowering, Operator } from "./table";
 import { reshape } from "./views";
 
@@ -105,29 +106,8 @@ const logSoftmaxGradientFormula = gradientFormula(
   "gradient[at] - exp(result[at]) * total",
 );
 
-/** Invocations that share a row: none on a software adapter, where they would only wait for each other. */
-const hardwareLanes = 64;
-
 /** How a kernel goes through rows: elements that lie apart, or whole vectors that one or several invocations take. */
 type Walk = "apart" | "vectors" | "shared vectors";
-
-/** Values of all the invocations of a row, joined as a tree. */
-const joinLanes = (name: string, join: string) => /* wgsl */ `
-fn ${name}(value: f32, lane: u32) -> f32 {
-  shared_values[lane] = value;
-  workgroupBarrier();
-  for (var half = lanes / 2u; half > 0u; half /= 2u) {
-    if (lane < half) {
-      let a = shared_values[lane];
-      let b = shared_values[lane + half];
-      shared_values[lane] = ${join};
-    }
-    workgroupBarrier();
-  }
-  let joined = shared_values[0];
-  workgroupBarrier();
-  return joined;
-}`;
 
 function shaderOf({ name, reads, apart, vectors }: Formula, walk: Walk): Shader {
   const type = walk === "apart" ? "f32" : "vec4f";
@@ -138,44 +118,16 @@ struct Uniforms { rows: u32, length: u32, inner: u32 }
 ${declared.join("\n")}
 @group(0) @binding(${reads.length + 1}) var<storage, read_write> out: array<${type}>;
 ${exponentialSum}`;
-  const rowOfInvocation = /* wgsl */ `
-@compute @workgroup_size(64)
-fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) n: vec3u) {
-  let row = id.x + (id.y + id.z * n.y) * n.x * 64u;
-  if (row >= u.rows) { return; }`;
+  const fromFirst = `let first = row * u.length; ${vectors}`;
   const code = {
-    apart: `${head}${rowOfInvocation}
+    apart: rowPerInvocation(`
   let first = (row / u.inner) * u.length * u.inner + row % u.inner;
   let end = first + u.length * u.inner;
-  ${apart}
-}`,
-    vectors: `${head}
-const lanes = 1u;
-fn all_max(value: f32, lane: u32) -> f32 { return value; }
-fn all_sum(value: f32, lane: u32) -> f32 { return value; }
-${rowOfInvocation}
-  let lane = 0u;
-  let first = row * u.length;
-  ${vectors}
-}`,
-    "shared vectors": `${head}
-const lanes = ${hardwareLanes}u;
-var<workgroup> shared_values: array<f32, lanes>;
-${joinLanes("all_max", "max(a, b)")}
-${joinLanes("all_sum", "a + b")}
-@compute @workgroup_size(lanes)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) n: vec3u,
-  @builtin(local_invocation_index) lane: u32,
-) {
-  let row = group.x + (group.y + group.z * n.y) * n.x;
-  if (row >= u.rows) { return; }
-  let first = row * u.length;
-  ${vectors}
-}`,
+  ${apart}`),
+    vectors: rowPerInvocation(fromFirst),
+    "shared vectors": rowPerWorkgroup(fromFirst),
   }[walk];
-  return { name: `${name} ${walk}`, code, bindings: [...reads.map(() => "read" as const), "write"] };
+  return { name: `${name} ${walk}`, code: head + code, bindings: [...reads.map(() => "read" as const), "write"] };
 }
 
 function emitRows(
