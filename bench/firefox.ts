@@ -1,6 +1,5 @@
-import puppeteer from "puppeteer-core";
 import { findFirefox } from "../scripts/browser.mjs";
-import { firefoxPreferences } from "../tests/firefoxPreferences";
+import { launchFirefox } from "../tests/launchFirefox";
 import type { AdapterDescription } from "./adapter";
 import type { Bench } from "./tab";
 import { plans } from "./training/plans";
@@ -23,13 +22,7 @@ export async function measureInFirefox({ url, quick, progress }: Bench): Promise
     progress("No Firefox is installed, so its steps are left out.");
     return null;
   }
-  const browser = await puppeteer.launch({
-    browser: "firefox",
-    executablePath,
-    headless: true,
-    extraPrefsFirefox: firefoxPreferences,
-    protocolTimeout: longestMinutes * 60_000,
-  });
+  const browser = await launchFirefox({ executablePath, protocolTimeout: longestMinutes * 60_000 });
   try {
     const training: TrainingResult[] = [];
     let adapter: AdapterDescription | null = null;

@@ -1,9 +1,8 @@
 import { type Browser, expect, test } from "@playwright/test";
-import puppeteer from "puppeteer-core";
 import { build } from "vite";
 import type * as EveryCollective from "../src/distributed/testing/everyCollective";
 import { type RunningServer, startServer } from "../src/server/server";
-import { firefoxPreferences } from "../tests/firefoxPreferences";
+import { launchFirefox } from "../tests/launchFirefox";
 
 const worldSize = 3;
 /** What a rank needs to find the others. */
@@ -47,12 +46,7 @@ async function inChromium(browser: Browser, server: RunningServer, place: Place)
 }
 
 async function inFirefox(server: RunningServer, place: Place): Promise<string[]> {
-  const firefox = await puppeteer.launch({
-    browser: "firefox",
-    executablePath: process.env.RINGLET_FIREFOX ?? "",
-    headless: true,
-    extraPrefsFirefox: firefoxPreferences,
-  });
+  const firefox = await launchFirefox();
   try {
     const page = await firefox.newPage();
     await page.goto(`${server.localUrl}empty.html`);

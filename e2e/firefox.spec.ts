@@ -1,6 +1,5 @@
 import { expect, test } from "@playwright/test";
-import puppeteer from "puppeteer-core";
-import { firefoxPreferences } from "../tests/firefoxPreferences";
+import { launchFirefox } from "../tests/launchFirefox";
 import { expectSameCurve } from "./curves";
 import { MemberTab, mlpSpec, startTestServer } from "./job";
 
@@ -9,12 +8,7 @@ test("a tab in Firefox and one in Chromium train one model: the same weights bit
   browser,
 }) => {
   const server = await startTestServer();
-  const firefox = await puppeteer.launch({
-    browser: "firefox",
-    executablePath: process.env.RINGLET_FIREFOX ?? "",
-    headless: true,
-    extraPrefsFirefox: firefoxPreferences,
-  });
+  const firefox = await launchFirefox();
   try {
     const spec = mlpSpec({ steps: 30 });
     const alone = await MemberTab.open(browser, server);

@@ -1,7 +1,7 @@
 import { defineBrowserProvider } from "@vitest/browser";
-import puppeteer, { type Browser } from "puppeteer-core";
+import type { Browser } from "puppeteer-core";
 import type { BrowserProvider } from "vitest/node";
-import { firefoxPreferences } from "./firefoxPreferences.ts";
+import { launchFirefox } from "./launchFirefox.ts";
 
 /** Vitest's browser mode in an installed Firefox, over WebDriver BiDi: Playwright drives only a build of its own. */
 class FirefoxProvider implements BrowserProvider {
@@ -14,12 +14,7 @@ class FirefoxProvider implements BrowserProvider {
   }
 
   async openPage(_sessionId: string, url: string): Promise<void> {
-    this.#browser ??= puppeteer.launch({
-      browser: "firefox",
-      executablePath: process.env.RINGLET_FIREFOX ?? "",
-      headless: true,
-      extraPrefsFirefox: firefoxPreferences,
-    });
+    this.#browser ??= launchFirefox();
     const page = await (await this.#browser).newPage();
     await page.goto(url);
   }
