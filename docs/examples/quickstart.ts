@@ -1,4 +1,4 @@
-import { dist, manualSeed, nn, optim, type Tensor, tensor } from "ringlet";
+import { autocast, dist, manualSeed, nn, optim, type Tensor, tensor } from "ringlet";
 
 // Set up: every tab runs this module, each with its rank.
 await dist.initProcessGroup();
@@ -39,7 +39,8 @@ for (let epoch = 0; epoch < 20; epoch++) {
     const input = tensor(batch.map((i) => points[i] ?? []));
     const target = tensor(Int32Array.from(batch, (i) => labels[i] ?? 0));
     optimizer.zeroGrad();
-    const loss = criterion.forward(model.forward(input), target);
+    // Mixed precision: products in float16, losses in float32, weights and their gradients in float32.
+    const loss = autocast({ dtype: "float16" }, () => criterion.forward(model.forward(input), target));
     scaler.scale(loss).backward();
     await model.averageGradients();
     await scaler.step(optimizer);
