@@ -12,7 +12,8 @@ test.afterEach(async ({ browser }) => {
   await server.close();
 });
 
-const spec = mlpSpec({ steps: 70 });
+// Long enough for a tab to get ready and join on a slow machine.
+const spec = mlpSpec({ steps: 200 });
 
 test("a tab joins at step 20, another closes in mid-step at step 40, and the curve is the lone tab's", async ({
   browser,
@@ -43,14 +44,14 @@ test("a tab joins at step 20, another closes in mid-step at step 40, and the cur
 });
 
 test("the maker's tab may go: the others finish, and it comes back by the same link", async ({ browser }) => {
-  const [maker, second] = await Promise.all([1, 2].map(() => MemberTab.open(browser, server)));
-  if (!maker || !second) throw new Error("two tabs were opened");
-  const address = await maker.create(spec, "maker", 2);
+  const [maker, second, back] = await Promise.all([1, 2, 3].map(() => MemberTab.open(browser, server)));
+  if (!maker || !second || !back) throw new Error("three tabs were opened");
+  // Alone, the second is twice as fast.
+  const address = await maker.create({ ...spec, steps: 2 * spec.steps }, "maker", 2);
   await second.join(address, "second");
   await second.reaches(10);
   await maker.close();
   await second.isInRingOf(1);
-  const back = await MemberTab.open(browser, server);
   await back.join(address, "maker again");
   await back.isInRingOf(2);
   await Promise.all([second.finishes(), back.finishes()]);
@@ -80,6 +81,7 @@ test("a wrong secret is refused on both sides, in a sentence each", async ({ bro
   const [maker, stranger] = await Promise.all([1, 2].map(() => MemberTab.open(browser, server)));
   if (!maker || !stranger) throw new Error("two tabs were opened");
   const address = await maker.create(mlpSpec({ steps: 5000 }), "maker");
+  await maker.isInRingOf(1);
   const wrong = { ...address, secret: "AAAAAAAAAAAAAAAAAAAAAA" };
   await expect(stranger.join(wrong, "stranger")).rejects.toThrow(/secret/);
   await expect.poll(async () => (await maker.progress())?.notices.join(" ")).toMatch(/secret/);
