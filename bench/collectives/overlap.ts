@@ -1,20 +1,11 @@
 // Steps over simulated links of 1 MB/s, in virtual time, with the memory that they really take. Loaded through Vite, for the shaders' sake.
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
+import { heldBytes } from "../../src/distributed/simulation/heldBytes";
 import { simulateOverlap } from "../../src/distributed/simulation/overlap";
 import type { OverlapResult } from "./results";
 
 const sampleMilliseconds = 130;
 
 export async function measureOverlap(quick: boolean): Promise<OverlapResult[]> {
-  setFlagsFromString("--expose-gc");
-  const collectGarbage: () => void = runInNewContext("gc");
-  const held = () => {
-    // Memory that the first pass finds unused is given back before the second.
-    collectGarbage();
-    collectGarbage();
-    return process.memoryUsage().arrayBuffers;
-  };
   const results: OverlapResult[] = [];
   for (const peers of quick ? [2] : [2, 3, 4])
     for (const modelBytes of quick ? [2 ** 21] : [2 ** 21, 2 ** 23]) {
@@ -22,10 +13,10 @@ export async function measureOverlap(quick: boolean): Promise<OverlapResult[]> {
       const { clock, buckets, step } = simulateOverlap(options);
       const communicationMilliseconds = await step(() => 0);
       await clock.advance(1000);
-      const samples = [held()];
+      const samples = [heldBytes()];
       let isOver = false;
       const sample = () => {
-        samples.push(held());
+        samples.push(heldBytes());
         if (!isOver) clock.setTimeout(sample, sampleMilliseconds);
       };
       clock.setTimeout(sample, sampleMilliseconds);

@@ -1,9 +1,8 @@
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
 import { BucketReducer } from "./bucketReducer";
 import type { CommHook } from "./commHooks";
 import { fp16CompressHook } from "./commHooksQuantized";
+import { heldBytes } from "./simulation/heldBytes";
 import { layoutOf, simulateOverlap } from "./simulation/overlap";
 import { makeRanks } from "./testing/ranks";
 
@@ -30,14 +29,6 @@ test("a step takes at most 1.15 times the longer of compute and communication, w
 });
 
 test("beside the reduced gradients a step holds at most twice the largest bucket a member, also where one is slow", async () => {
-  setFlagsFromString("--expose-gc");
-  const collectGarbage: () => void = runInNewContext("gc");
-  const held = () => {
-    // Memory that the first pass finds unused is given back before the second.
-    collectGarbage();
-    collectGarbage();
-    return process.memoryUsage().arrayBuffers;
-  };
   const worldSize = 3;
   const { clock, buckets, step } = simulateOverlap({
     peers: worldSize,
@@ -49,12 +40,12 @@ test("beside the reduced gradients a step holds at most twice the largest bucket
   expect(largest).toBe(2 ** 19);
   await step(() => 0);
   await clock.advance(1000);
-  const before = held();
+  const before = heldBytes();
   let most = 0;
   let isOver = false;
   let samples = 0;
   const sample = () => {
-    const now = held() - before;
+    const now = heldBytes() - before;
     most = Math.max(most, now);
     samples += 1;
     if (!isOver) clock.setTimeout(sample, 300);
